@@ -24,10 +24,10 @@ from dynamodb_counters._declarations import Aggregate, Count, Declaration, Event
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
-from dynamodb_counters._items.bookkeeping import shard_digest
 from dynamodb_counters._items.conditions import Attr
 from dynamodb_counters._items.table_schema import SEQUENCE_DIGITS
 from dynamodb_counters._table import Table, make_client
+from dynamodb_counters.exactly_once import shard_digest
 from simulation.memory.client_errors import EXCEPTIONS
 
 _VIEW: Final = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")

@@ -28,13 +28,15 @@ CONSTANTS
   Landing,         \* The longest that a request is under way.
   Fresh,           \* A process relies so long on what it has read of a checkpoint.
   Settling,        \* A checkpoint has settled so long after its stamp.
+  MaxAge,          \* Records are counted up to this age: all are created at time 0.
+  KeptFor,            \* A watermark whose record is older may be pruned, whatever the checkpoint says.
   Clock            \* Of each process: how far its clock is ahead.
 
-AllFeatures == {"checkpoints", "copies", "marks", "windows", "pruning", "quarantine", "parts"}
+AllFeatures == {"checkpoints", "copies", "aging", "observing", "windows", "pruning", "quarantine", "parts"}
 
 AllGuards == {
   "condition", "first", "last", "refold", "from watermark", "all written", "per shard",
-  "read", "all committed", "forward", "deadline", "standing", "settled", "pruned as seen",
+  "read", "all committed", "forward", "deadline", "standing", "settled", "pruned as seen", "young",
   "part by part", "quarantined first", "redriven once", "only those waiting"}
 
 ASSUME Features \subseteq AllFeatures /\ Without \subseteq AllGuards
@@ -50,11 +52,12 @@ VARIABLES
   recounted,    \* <<item, event>>: applied again.
   control,      \* Of each shard: its checkpoint.
   quarantine,   \* Entries, each of one record.
-  pruner        \* A request to prune that is under way, or None.
+  pruner,       \* A request to prune that is under way, or None.
+  observed      \* Of each shard: a checkpoint that a pruner has read.
 
 table == <<watermark, touched, counted, recounted>>
 books == <<control, quarantine>>
-vars == <<now, stream, acked, process, watermark, touched, counted, recounted, books, pruner>>
+vars == <<now, stream, acked, process, watermark, touched, counted, recounted, books, pruner, observed>>
 
 Has(guard) == guard \notin Without
 With(feature) == feature \in Features
@@ -70,25 +73,14 @@ Attribute(s) == IF Has("per shard") THEN s ELSE Min(Shards)
 (* The checkpoint of a shard.                                              *)
 (***************************************************************************)
 
-NoCheckpoint == [checkpoint |-> 0, at |-> 0, mark |-> 0, markAt |-> 0, settled |-> 0]
+NoCheckpoint == [checkpoint |-> 0, at |-> 0]
 
 Ripe(stamp, time) == time > stamp + Settling
 
-(* What has settled: the checkpoint, or the mark that stays until it has, or what had settled before. *)
-SettledThrough(c, time) ==
-  IF c.checkpoint > 0 /\ Ripe(c.at, time) THEN c.checkpoint
-  ELSE IF c.mark > 0 /\ Ripe(c.markAt, time) THEN c.mark
-  ELSE c.settled
+(* What has settled: a checkpoint whose time is over. *)
+SettledThrough(c, time) == IF Ripe(c.at, time) THEN c.checkpoint ELSE 0
 
-(* Whether a write that moves the checkpoint replaces the mark; `c` is what the writer has read. *)
-ReplacesMark(c, time) == With("marks") /\ (c.mark = 0 \/ SettledThrough(c, time) # c.settled)
-
-(* Checkpoint `c` after a move by a writer who had read `known`. *)
-Moved(c, known, through, stamp, time) ==
-  LET moved == [c EXCEPT !.checkpoint = through, !.at = stamp]
-  IN IF ReplacesMark(known, time)
-     THEN [moved EXCEPT !.mark = through, !.markAt = stamp, !.settled = SettledThrough(known, time)]
-     ELSE moved
+Moved(through, stamp) == [checkpoint |-> through, at |-> stamp]
 
 MoveHolds(c, through) == Has("forward") => c.checkpoint < through
 
@@ -178,6 +170,7 @@ Empty ==
   /\ control = [s \in Shards |-> NoCheckpoint]
   /\ quarantine = {}
   /\ pruner = None
+  /\ observed = [s \in Shards |-> NoCheckpoint]
 
 Init == stream = Streams /\ Empty
 
@@ -186,7 +179,7 @@ Elapse(time) ==
   /\ now' = time
   /\ process' = [p \in Processes |->
        IF Running(p) /\ time > process[p].deadline + Landing THEN Cold ELSE process[p]]
-  /\ UNCHANGED <<stream, acked, table, books, pruner>>
+  /\ UNCHANGED <<stream, acked, table, books, pruner, observed>>
 
 (* The mapping delivers the records after `begin`, up to `last`: new ones, a retry, a part of a batch, or a replay,   *)
 (* even while another invocation runs on.  No records (begin = last) is the end of a tumbling window, which knows     *)
@@ -196,12 +189,13 @@ Deliver(p, s, begin, last, memory, deadline) ==
   /\ begin <= acked[s] /\ begin <= last /\ last <= Len(stream[s])
   /\ begin = last => (With("windows") /\ begin > 0)
   /\ Parents[s] # None => acked[Parents[s]] = Len(stream[Parents[s]])
+  /\ With("aging") /\ Has("young") => TimeAt(p) <= MaxAge
   /\ LET r == [memory EXCEPT !.shard = s, !.begin = begin, !.last = last, !.end = last,
                              !.deadline = deadline,
                              !.after = [i \in Items |-> begin]]
      IN process' = [process EXCEPT ![p] =
           [r EXCEPT !.phase = IF With("checkpoints") THEN "starting" ELSE Prepared(r, begin)]]
-  /\ UNCHANGED <<now, stream, acked, table, books, pruner>>
+  /\ UNCHANGED <<now, stream, acked, table, books, pruner, observed>>
 
 (* What a process remembers: nothing, if it is a new one. *)
 Memory(p) == IF process[p].phase = "idle" THEN process[p] ELSE Cold
@@ -209,7 +203,7 @@ Memory(p) == IF process[p].phase = "idle" THEN process[p] ELSE Cold
 -----------------------------------------------------------------------------
 (* Checkpoint: read, moved. *)
 
-Unchanged == UNCHANGED <<now, stream, acked, pruner>>
+Unchanged == UNCHANGED <<now, stream, acked, pruner, observed>>
 
 (* The process has a copy that is fresh enough, or nothing to fold. *)
 UseCopy(p) ==
@@ -234,8 +228,8 @@ MayMove(r) ==
 MoveCheckpoint(p) ==
   LET r == process[p] IN
   /\ Lands(p) /\ r.phase = "committing" /\ MayMove(r) /\ MoveHolds(control[r.shard], r.last)
-  /\ control' = [control EXCEPT ![r.shard] = Moved(@, r.known, r.last, Stamp(p), TimeAt(p))]
-  /\ process' = [process EXCEPT ![p].known = Moved(@, @, r.last, Stamp(p), TimeAt(p))]
+  /\ control' = [control EXCEPT ![r.shard] = Moved(r.last, Stamp(p))]
+  /\ process' = [process EXCEPT ![p].known = Moved(r.last, Stamp(p))]
   /\ Unchanged /\ UNCHANGED <<table, quarantine>>
 
 -----------------------------------------------------------------------------
@@ -287,7 +281,7 @@ Redrive(e, s, folds) ==
   /\ quarantine' = (quarantine \ {e}) \cup {[e EXCEPT !.state = "redriven"]}
   /\ stream' = [stream EXCEPT ![s] = @ \o
        <<[stream[e.shard][e.sequence] EXCEPT !.only = e.names, !.folds = folds]>>]
-  /\ UNCHANGED <<now, acked, process, table, control, pruner>>
+  /\ UNCHANGED <<now, acked, process, table, control, pruner, observed>>
 
 -----------------------------------------------------------------------------
 (* Commit. *)
@@ -329,19 +323,19 @@ Finish(p) ==
   /\ ~Has("quarantined first") => \A e \in Aside(r) : e.sequence \in Held(r.shard)
   /\ acked' = IF r.end > acked[r.shard] THEN [acked EXCEPT ![r.shard] = r.end] ELSE acked
   /\ process' = [process EXCEPT ![p] = Rested(r)]
-  /\ UNCHANGED <<now, stream, table, books, pruner>>
+  /\ UNCHANGED <<now, stream, table, books, pruner, observed>>
 
 (* It fails, and the mapping will try again. *)
 Fail(p) ==
   /\ Running(p)
   /\ process' = [process EXCEPT ![p] = Rested(process[p])]
-  /\ UNCHANGED <<now, stream, acked, table, books, pruner>>
+  /\ UNCHANGED <<now, stream, acked, table, books, pruner, observed>>
 
 (* The process dies, or an idle one is retired. *)
 Crash(p) ==
   /\ process[p].phase # "cold"
   /\ process' = [process EXCEPT ![p] = Cold]
-  /\ UNCHANGED <<now, stream, acked, table, books, pruner>>
+  /\ UNCHANGED <<now, stream, acked, table, books, pruner, observed>>
 
 -----------------------------------------------------------------------------
 (* Pruning: any process, any time; the item first, then the checkpoint, then the removal. *)
@@ -354,14 +348,21 @@ InTwoSteps == ~Has("pruned as seen")
 
 MayPrune(i, s, value) ==
   /\ value # 0
-  /\ \/ value <= Prunable(control[s], now + Ahead)
+  /\ \/ value <= Prunable(control[s], now + Ahead) \/ value <= Prunable(observed[s], now + Ahead)
+     \/ With("aging") /\ now + Ahead > KeptFor
      \/ ~Has("standing") /\ value <= control[s].checkpoint /\ Ripe(touched[i][s], now)
+
+(* A checkpoint that moves on has settled all the same, once its time is over. *)
+Observe(s) ==
+  /\ With("observing")
+  /\ observed' = [observed EXCEPT ![s] = control[s]]
+  /\ UNCHANGED <<now, stream, acked, process, table, books, pruner>>
 
 SeeStale(i, s) ==
   /\ With("pruning") /\ InTwoSteps /\ pruner = None
   /\ MayPrune(i, s, watermark[i][s])
   /\ pruner' = [item |-> i, shard |-> s, value |-> watermark[i][s]]
-  /\ UNCHANGED <<now, stream, acked, process, table, books>>
+  /\ UNCHANGED <<now, stream, acked, process, table, books, observed>>
 
 (* Only the watermark that was seen is removed. *)
 PruneLands(target) ==
@@ -374,14 +375,14 @@ PruneAtOnce(i, s) ==
   /\ With("pruning") /\ ~InTwoSteps /\ MayPrune(i, s, watermark[i][s])
   /\ PruneLands([item |-> i, shard |-> s, value |-> watermark[i][s]])
   /\ UNCHANGED <<now, stream, acked, process, touched, counted, recounted,
-                 books, pruner>>
+                 books, pruner, observed>>
 
 Prune ==
   /\ pruner # None
   /\ PruneLands(pruner)
   /\ pruner' = None
   /\ UNCHANGED <<now, stream, acked, process, touched, counted, recounted,
-                 books>>
+                 books, observed>>
 
 -----------------------------------------------------------------------------
 Next ==
@@ -390,6 +391,7 @@ Next ==
   \/ \E e \in quarantine, s \in Shards :
        LET x == stream[e.shard][e.sequence] IN \E folds \in {x.folds, x.items} : Redrive(e, s, folds)
   \/ \E s \in Shards, i \in Items : SeeStale(i, s) \/ PruneAtOnce(i, s)
+  \/ \E s \in Shards : Observe(s)
   \/ \E p \in Processes :
        \/ \E s \in Shards : \E begin \in 0..acked[s] : \E last \in begin..Len(stream[s]) :
             Deliver(p, s, begin, last, Memory(p), now + Timeout)
@@ -438,9 +440,7 @@ CheckpointCovers == \A s \in Shards : Covered(s, control[s].checkpoint)
 TypeOK ==
   /\ acked \in [Shards -> Nat]
   /\ \A i \in Items, s \in Shards : watermark[i][s] \in 0..Len(stream[s])
-  /\ \A s \in Shards :
-       /\ DOMAIN control[s] = DOMAIN NoCheckpoint
-       /\ control[s].settled <= Len(stream[s]) /\ control[s].mark <= Len(stream[s])
+  /\ \A s \in Shards : DOMAIN control[s] = DOMAIN NoCheckpoint
   /\ \A p \in Processes : process[p].phase \in
        {"cold", "idle", "starting", "dividing", "setting aside", "committing"}
 =============================================================================

@@ -28,15 +28,12 @@ OneFoldedLess == <<<<Of("a", {1, 2}, {1})>>>>
 
 Ago(time, most) == IF time - now < -most THEN -most ELSE time - now
 
-SeenControl(c) ==
-  [c EXCEPT !.at = IF With("pruning") THEN Ago(@, Settling + 3) ELSE 0,
-            !.markAt = IF With("marks") THEN Ago(@, Settling + 3) ELSE 0]
+SeenControl(c) == [c EXCEPT !.at = IF With("pruning") THEN Ago(@, Settling + 3) ELSE 0]
 
 SeenProcess(p) ==
   LET r == process[p]
       stale == r.phase \in {"idle", "starting"} /\ ~With("copies")
       known == IF r.known = None \/ stale THEN None
-               ELSE IF With("marks") THEN SeenControl(r.known)
                ELSE SeenControl([r.known EXCEPT !.at = now]) IN
   IF r.phase = "cold" \/ (r.phase = "idle" /\ known = None)
   THEN <<"cold">> ELSE
@@ -62,5 +59,6 @@ View ==
     [s \in Shards |-> [n \in 1..Len(stream[s]) |->
        <<stream[s][n].event, stream[s][n].only, stream[s][n].folds>>]],
     IF Has("standing") THEN 0 ELSE [i \in Items |-> [s \in Shards |-> Ago(touched[i][s], Settling + 3)]],
-    pruner>>
+    IF With("aging") THEN Min({now, KeptFor + 3}) ELSE 0,
+    pruner, IF With("observing") THEN [s \in Shards |-> SeenControl(observed[s])] ELSE 0>>
 =============================================================================

@@ -35,14 +35,14 @@ TraceInit ==
   /\ stream = [s \in Shards |-> IF s <= Len(Traces[trace].streams) THEN Records(Traces[trace].streams[s]) ELSE <<>>]
   /\ Empty
 
-Stays == UNCHANGED <<now, stream, acked, pruner, remembered>>
+Stays == UNCHANGED <<now, stream, acked, pruner, observed, remembered>>
 TableOnly == Stays /\ UNCHANGED process
 ProcessOnly == Stays /\ UNCHANGED <<table, control, quarantine>>
 
 InTime(e) == now <= e.deadline + Landing
 
 (* Time passes; what dies of it, the log tells. *)
-Passes(e) == now' = e.now /\ UNCHANGED <<stream, acked, process, table, books, pruner, remembered>>
+Passes(e) == now' = e.now /\ UNCHANGED <<stream, acked, process, table, books, pruner, observed, remembered>>
 
 Begins(e) ==
   LET warm == IF e.cold THEN None ELSE remembered[e.process][e.shard]
@@ -116,8 +116,6 @@ MoveSent(e) ==
   /\ r.phase = "committing" \/ r.begin = r.end
   /\ MayMove(r) /\ r.shard = e.shard /\ r.last = e.through
   /\ e.at >= r.deadline - Tolerance /\ e.at <= r.deadline + Tolerance
-  /\ e.marks = ReplacesMark(r.known, e.clock)
-  /\ e.marks => e.settled = SettledThrough(r.known, e.clock)
   /\ UNCHANGED <<vars, remembered>>
 
 CoveredOrExpired(s, through) ==
@@ -130,16 +128,12 @@ MoveLanded(e) ==
   /\ e.accepted <=> MoveHolds(c, e.through)
   /\ (e.accepted => CoveredOrExpired(e.shard, e.through)) = TRUE
   /\ control' =
-       IF ~e.accepted THEN control
-       ELSE IF e.marks
-       THEN [control EXCEPT ![e.shard] = [c EXCEPT !.checkpoint = e.through, !.at = e.at,
-                                                  !.mark = e.through, !.markAt = e.at, !.settled = e.settled]]
-       ELSE [control EXCEPT ![e.shard] = [c EXCEPT !.checkpoint = e.through, !.at = e.at]]
+       IF e.accepted THEN [control EXCEPT ![e.shard] = Moved(e.through, e.at)] ELSE control
   /\ TableOnly /\ UNCHANGED <<table, quarantine>>
 
 MoveHeard(e) ==
   /\ process' = [process EXCEPT ![e.process].known =
-       IF e.accepted THEN Moved(@, @, e.through, e.at, e.clock) ELSE None]
+       IF e.accepted THEN Moved(e.through, e.at) ELSE None]
   /\ ProcessOnly
 
 (* An entry that is there stays as it is. *)
@@ -150,7 +144,10 @@ KeepLanded(e) ==
   /\ quarantine' = quarantine \cup {entry}
   /\ TableOnly /\ UNCHANGED <<table, control>>
 
-Guardless(x) == x.value <= SettledThrough(control[x.shard], now + Tolerance)
+Guardless(x) ==
+  \/ now + Tolerance > x.created + KeptFor
+  \/ \E n \in 1..step : LET e == Log[n] IN
+       e.op = "move landed" /\ e.accepted /\ e.shard = x.shard /\ x.value <= e.through /\ Ripe(e.at, now + Tolerance)
 
 PruneLanded(e) ==
   /\ e.accepted => \A x \in e.removed : watermark[e.item][x.shard] = x.value /\ Guardless(x)
@@ -180,7 +177,7 @@ Finishes(e) ==
   /\ TRUE = \A n \in (Reached(r) + 1)..r.end : Counting(r, n) = {} /\ Kept(r, n)
   /\ acked' = [acked EXCEPT ![r.shard] = IF r.end > @ THEN r.end ELSE @]
   /\ process' = [process EXCEPT ![e.process] = Rested(r)]
-  /\ UNCHANGED <<now, stream, table, books, pruner>>
+  /\ UNCHANGED <<now, stream, table, books, pruner, observed>>
 
 Ends(e) ==
   CASE e.how = "finished" -> Finishes(e) /\ Remembers(e.process)

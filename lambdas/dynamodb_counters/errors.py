@@ -159,6 +159,10 @@ class ShardUnknownError(CountersError):
     """A stream event names no shard, so nothing can be counted exactly once."""
 
 
+class RecordTooOldError(CountersError):
+    """A record is so old that what it adds to may have forgotten that it was counted."""
+
+
 class StreamUnknownError(CountersError, ValueError):
     """A record is of neither the counts' table nor the source table, so its content is unknown."""
 

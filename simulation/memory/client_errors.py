@@ -8,7 +8,9 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 _NAMES: Final = ("ConditionalCheckFailedException", "TransactionCanceledException")
-EXCEPTIONS: Final = SimpleNamespace(**{name: type(name, (ClientError,), {}) for name in _NAMES})
+EXCEPTIONS: Final = SimpleNamespace(
+    ClientError=ClientError, **{name: type(name, (ClientError,), {}) for name in _NAMES}
+)
 """Those that the client's ``exceptions`` name."""
 
 

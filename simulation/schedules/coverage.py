@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from dynamodb_counters.exactly_once import WATERMARK_PREFIX
 from simulation.memory.memory_stream import Record
 
 MOVED: Final = "checkpoint moved"
-SETTLED: Final = "checkpoint settled"
 PRUNED: Final = "watermark pruned"
 DROPPED: Final = "record dropped by checkpoint"
 FINAL: Final = "final invocation of a window"
@@ -47,7 +47,6 @@ def of_records(records: Iterable[tuple[str, Record]]) -> Counter[str]:
             continue
         if "applied_through" in new:
             found[MOVED] += old.get("applied_through") != new["applied_through"]
-            found[SETTLED] += old.get("settled", {"S": ""}) != new.get("settled", {"S": ""})
         else:
-            found[PRUNED] += sum(name.startswith("_w") and name not in new for name in old)
+            found[PRUNED] += sum(name.startswith(WATERMARK_PREFIX) and name not in new for name in old)
     return +found

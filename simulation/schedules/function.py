@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from dynamodb_counters.errors import CheckpointError
@@ -33,7 +33,10 @@ class Function:
         faults: FaultPlan,
         specs: Sequence[Declares],
         fails_for: str = "",
+        *,
+        make_sandbox: Callable[..., Sandbox] = Sandbox,
     ) -> None:
+        self._make_sandbox = make_sandbox
         self._backend = backend
         self._random = rng
         self._faults = faults
@@ -76,7 +79,7 @@ class Function:
     def invoke(self, delivery: Delivery, *, doomed: bool) -> None:
         """Start an invocation; a `doomed` one dies early, with some of its writes done."""
         if not self._warm or self._random.random() < 0.2:
-            made = Sandbox(self._backend, self._declarations, self._deployment, self._random, self.fails_for)
+            made = self._make_sandbox(self._backend, self._declarations, self._deployment, self._random, self.fails_for)
             self._warm.append(made)
         warm = self._warm
         if self._stragglers and self._random.random() < 0.3:

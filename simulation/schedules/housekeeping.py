@@ -11,6 +11,7 @@ from typing import Any, Final
 from unittest.mock import patch
 from uuid import UUID
 
+from dynamodb_counters import exactly_once
 from dynamodb_counters._backfill import runner
 from dynamodb_counters._commit import checkpoints, commit
 from dynamodb_counters._commit.commit import PageSplits
@@ -25,7 +26,7 @@ from dynamodb_counters._writes import accept, chunk_writes
 _EAGER: Final = (
     (commit, "PRUNED_AT", 1),
     (commit, "_SPARE_BYTES", 1024),
-    (commit, "_LOOK_EVERY", 0),
+    (exactly_once, "PRUNED_EVERY", 0),
     (checkpoints, "WORTH_A_WRITE", 1),
     (accept, "KEPT_LONGER", 3600),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -98,16 +98,21 @@ class Sandbox:
         client: Any = FaultyClient(backend.client, self._pause, rng, self._postpone, self._pass_time)
         table = Table(backend.name, client, clock=lambda: clock.now + skew, sleep=self._sleep, jitter=rng.random)
         table.__dict__["side_by_side"] = in_disorder(rng)
-        self._aggregator = Aggregator(
-            table, declarations, quarantine_retention_seconds=QUARANTINE_SECONDS, source_table=backend.source_table
-        )
-        if fails_for:
-            fail_for(self._aggregator, fails_for)
+        self._begin(table, declarations, backend.source_table, fails_for)
         self.deployment = deployment
         self.report = Report()
         self.invocation: Invocation | None = None
 
-    def handle(self, delivery: Delivery, deadline: float) -> dict[str, Any]:
+    def _begin(
+        self, table: Table, declarations: tuple[Declaration, ...], source_table: str | None, fails_for: str
+    ) -> None:
+        self._aggregator = Aggregator(
+            table, declarations, quarantine_retention_seconds=QUARANTINE_SECONDS, source_table=source_table
+        )
+        if fails_for:
+            fail_for(self._aggregator, fails_for)
+
+    def handle(self, delivery: Delivery, deadline: float) -> Mapping[str, Any]:
         self._deadline = deadline
         self.report = self._aggregator.handle(delivery.event, lambda: deadline - self._clock.now)
         return {"state": self.report.state(delivery.event)}

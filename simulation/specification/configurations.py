@@ -25,6 +25,8 @@ _DEFAULTS: Final[Mapping[str, str]] = {
     "Landing": "= 0",
     "Fresh": "= 0",
     "Settling": "= 0",
+    "MaxAge": "= 0",
+    "KeptFor": "= 0",
     "Clock": "<- InStep",
 }
 
@@ -85,9 +87,21 @@ CONFIGURATIONS: Final = (
         },
     ),
     Configuration(
-        "marks",
-        "a checkpoint that moves faster than it settles, with its mark, and pruning; two records",
-        {"Features": '= {"checkpoints", "marks", "pruning"}', **_SETTLING},
+        "observing",
+        "a checkpoint that moves faster than it settles, and who has read it earlier; pruning; two records",
+        {"Features": '= {"checkpoints", "observing", "pruning"}', **_SETTLING},
+    ),
+    Configuration(
+        "kernel",
+        "no checkpoint: watermarks are pruned by their age, with clocks apart; one shard, one item, two records",
+        {
+            "Features": '= {"aging", "pruning"}',
+            "Timeout": "= 1",
+            "MaxAge": "= 1",
+            "KeptFor": "= 4",
+            "Landing": "= 1",
+            "Clock": "<- Apart",
+        },
     ),
     Configuration(
         "copies",
@@ -140,6 +154,8 @@ REMOVALS: Final = (
     Removal("stamped by the writer's clock, not its deadline", "checkpoints", "deadline"),
     Removal("settled by when the item was touched", "checkpoints", "standing"),
     Removal("pruned at a checkpoint that has not settled", "checkpoints", "settled", quick=True),
+    Removal("a record is counted whose watermark may be gone", "kernel", "young"),
+    Removal("a watermark goes before its record can come no more", "kernel", constants={"KeptFor": "= 3"}),
     Removal("pruned without a condition", "checkpoints", "pruned as seen"),
     Removal("a part begins before the one before it is committed", "parts", "part by part"),
     Removal(

@@ -18,8 +18,9 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.records import NEW, OLD, padded
 from dynamodb_counters._fold.updates import Update
-from dynamodb_counters._items.bookkeeping import sequence_of, shard_digest
-from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, QUARANTINE_PREFIX, WATERMARK_PREFIX
+from dynamodb_counters._items.bookkeeping import sequence_of
+from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, QUARANTINE_PREFIX
+from dynamodb_counters.exactly_once import WATERMARK_PREFIX, shard_digest
 from simulation.aws.sigv4 import LATEST
 from simulation.clock import EPOCH
 from simulation.faults.actors import Crashed
@@ -289,14 +290,14 @@ def _classified(name: str, arguments: Mapping[str, Any], sandbox: _Recorded) -> 
     if pk.startswith(CHECKPOINT_PREFIX):
         # Pruners read other shards' checkpoints, at any time.
         own = pk == CHECKPOINT_PREFIX + shard_digest(sandbox.shard) and sk == "CHECKPOINT"
-        return _of_checkpoint(name, arguments, sandbox, request) if own else None
+        return _of_checkpoint(name, arguments, request) if own else None
     return _of_group(arguments, request) if name == "update_item" else None
 
 
 def _of_group(arguments: Mapping[str, Any], request: Callable[..., _Request]) -> _Request:
     if arguments["UpdateExpression"].startswith("REMOVE"):
         names, values = arguments["ExpressionAttributeNames"], arguments.get("ExpressionAttributeValues", {})
-        removed = {names[f"#w{index}"]: values[f":w{index}"] for index in range(len(names)) if f":w{index}" in values}
+        removed = {name: values[f":{short[1:]}"] for short, name in names.items() if f":{short[1:]}" in values}
         key = arguments["Key"]
         return request("prune", item=(key["pk"]["S"], key["sk"]["S"]), removed=removed)
     return request("update", **_update(arguments))
@@ -309,21 +310,11 @@ def _of_quarantine(name: str, sk: str, sandbox: _Recorded, request: Callable[...
     return request("keep", sequence=sequence, image=image) if is_image else None
 
 
-def _of_checkpoint(
-    name: str, arguments: Mapping[str, Any], sandbox: _Recorded, request: Callable[..., _Request]
-) -> _Request | None:
+def _of_checkpoint(name: str, arguments: Mapping[str, Any], request: Callable[..., _Request]) -> _Request | None:
     if name == "get_item":
         return request("read")
-    values = {name.removeprefix(":"): value for name, value in arguments["ExpressionAttributeValues"].items()}
-    marks = "mark" in values
-    return request(
-        "move",
-        through=values["applied_through"]["S"],
-        at=_seconds(values["at"]),
-        marks=marks,
-        settled=values["settled"]["S"] if marks else "",
-        clock=math.ceil(sandbox.own_clock() - EPOCH),
-    )
+    values = arguments["ExpressionAttributeValues"]
+    return request("move", through=values[":applied_through"]["S"], at=_seconds(values[":at"]))
 
 
 def _update(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -341,16 +332,7 @@ def _update(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checkpoint(item: Mapping[str, Any]) -> dict[str, Any]:
-    def sequence(name: str) -> str:
-        return str(item.get(name, {}).get("S", ""))
-
-    return {
-        "checkpoint": sequence("applied_through"),
-        "at": _seconds(item.get("at")),
-        "mark": sequence("mark"),
-        "markAt": _seconds(item.get("mark_at")),
-        "settled": sequence("settled"),
-    }
+    return {"checkpoint": str(item.get("applied_through", {}).get("S", "")), "at": _seconds(item.get("at"))}
 
 
 def _is_past(request: _Request) -> bool:

@@ -13,9 +13,11 @@ from dynamodb_counters._control.counted_names import plan_of
 from dynamodb_counters._control.registry import Entry, Registry
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.updates import Update
-from dynamodb_counters._items.bookkeeping import Watermark, sequence_of
-from dynamodb_counters._timeline.tiers import MINUTE
+from dynamodb_counters._items.bookkeeping import sequence_of
+from dynamodb_counters._timeline.tiers import HOUR, MINUTE
+from dynamodb_counters.exactly_once import Watermark
 from simulation.aws.sigv4 import LATEST
+from simulation.clock import EPOCH
 from simulation.oracle.registrations import is_entry
 from simulation.schedules.sandbox import LONGEST_INVOCATION
 from simulation.schedules.schedule import Schedule
@@ -25,6 +27,8 @@ from simulation.specification.tlc import DEADLOCK, Verdict, check
 MODULE: Final = "CountersTrace"
 SETTLING: Final = 28 * MINUTE
 """After which a checkpoint may have settled; not what the handler takes for it, which is to be compared."""
+KEPT: Final = 24 * HOUR
+"""After which a watermark may go, by the age of its record: no invocation begins to count one that is older by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +88,14 @@ def _configuration(traces: Sequence[Trace]) -> str:
         "Streams": "<- NoRecords",
         "Parents": "<- NoParents",
         "NameOf": "<- OneForAll",
-        "Features": '= {"checkpoints", "copies", "marks", "windows", "pruning", "parts"}',
+        "Features": '= {"checkpoints", "copies", "windows", "pruning", "parts"}',
         "Without": "= {}",
         "Timeout": f"= {LONGEST_INVOCATION:.0f}",
         "Landing": f"= {LATEST + 1:.0f}",
         "Fresh": f"= {FRESH}",
         "Settling": f"= {SETTLING:.0f}",
+        "MaxAge": "= 0",
+        "KeptFor": f"= {KEPT:.0f}",
         "Clock": "<- InStep",
     }
     lines = ["INIT TraceInit", "NEXT TraceNext", "VIEW Position", "CHECK_DEADLOCK TRUE"]
@@ -170,10 +176,10 @@ class _Conversion:
         shard: str = event["shard"]
         fields = {"op": f'"{op}"', "process": process, "shard": str(self._shards[shard])}
         convert: dict[str, Callable[[Any], str]] = {
-            **dict.fromkeys(("deadline", "at", "clock"), lambda seconds: str(math.floor(seconds))),
-            **dict.fromkeys(("accepted", "marks"), lambda truth: str(truth).upper()),
+            **dict.fromkeys(("deadline", "at"), lambda seconds: str(math.floor(seconds))),
+            "accepted": lambda truth: str(truth).upper(),
             **dict.fromkeys(
-                ("first", "last", "through", "settled", "mark", "sequence"),
+                ("first", "last", "through", "mark", "sequence"),
                 lambda number: str(self._number(shard, number)),
             ),
             "found": lambda fields: self._checkpoint(shard, fields),
@@ -236,13 +242,15 @@ class _Conversion:
         return self._items.setdefault(key, len(self._items) + 1)
 
     def _checkpoint(self, shard: str, fields: Mapping[str, Any]) -> str:
-        numbers = {name: str(self._number(shard, fields[name])) for name in ("checkpoint", "mark", "settled")}
-        times = {name: str(fields[name]) for name in ("at", "markAt")}
-        return _record(**numbers, **times)
+        return _record(checkpoint=str(self._number(shard, fields["checkpoint"])), at=str(fields["at"]))
 
     def _removed(self, removed: Mapping[str, Any]) -> str:
         rows = [
-            _record(shard=str(self._shards[shard]), value=str(self._number(shard, sequence_of(value))))
+            _record(
+                shard=str(self._shards[shard]),
+                value=str(self._number(shard, sequence_of(value))),
+                created=str(math.floor(Watermark.read(value)[1] - EPOCH)),
+            )
             for name, value in removed.items()
             if (shard := self._named.get(name)) is not None
         ]

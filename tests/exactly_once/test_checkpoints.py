@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from dynamodb_counters import exactly_once
 from dynamodb_counters._assumptions import GUARANTEE
 from dynamodb_counters._commit import commit
 from dynamodb_counters._commit.checkpoints import Checkpoints, checkpoint_key
 from dynamodb_counters._declarations import Aggregate, Count, Event
-from dynamodb_counters._items.bookkeeping import shard_digest
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CheckpointError
+from dynamodb_counters.exactly_once import Watermark, shard_digest
 from simulation.aws.sigv4 import LANDING_SECONDS, SKEW_SECONDS
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HeldClient, HookedClient, failing
@@ -36,7 +37,8 @@ FRESH = 59.0
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> Workbench:
     """Three shards, and pruning of whatever may be pruned."""
-    for name, value in (("PRUNED_AT", 1), ("_SPARE_BYTES", 1024), ("_LOOK_EVERY", 0)):
+    monkeypatch.setattr(exactly_once, "PRUNED_EVERY", 0)
+    for name, value in (("PRUNED_AT", 1), ("_SPARE_BYTES", 1024)):
         monkeypatch.setattr(commit, name, value)
     return Workbench([SALES], shards=3)
 
@@ -176,7 +178,7 @@ def test_the_end_of_a_window_moves_the_checkpoint_of_a_throttled_table(bench: Wo
     assert _watermarks(bench) == 1
 
 
-def test_a_checkpoint_that_has_not_moved_is_looked_up_once_an_hour(bench: Workbench) -> None:
+def test_a_checkpoint_that_has_not_moved_is_looked_up_once_in_five_minutes(bench: Workbench) -> None:
     reads: list[str] = []
 
     def hook(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
@@ -187,8 +189,8 @@ def test_a_checkpoint_that_has_not_moved_is_looked_up_once_an_hour(bench: Workbe
     table = Table(bench.table.name, client, clock=bench.clock)
     process = Checkpoints(table, table)
     for _ in range(7):
-        assert not process.settled({shard_digest("shardId-of-none"): f"{1:040}"})
-        bench.clock.advance(10 * MINUTE)
+        assert not process.settled({Watermark("shardId-of-none").name: (1, 0.0)})
+        bench.clock.advance(MINUTE)
     assert reads == ["batch_get_item"] * 2
 
 
@@ -197,12 +199,14 @@ def test_a_busy_shard_settles_although_its_checkpoint_never_stands_still(bench: 
     table = Table(bench.table.name, client, clock=bench.clock)
     process = Checkpoints(table, table)
     shard = bench.shards()[0]
+    watermark, settled = Watermark(shard).name, []
     for number in range(1, 25):
         process.of(shard, f"{number:040}")
         process.advance(shard, f"{number:040}", bench.clock.now + LONGEST_INVOCATION)
         bench.clock.advance(5 * MINUTE)
-    assert process.settled({shard_digest(shard): f"{1:040}"})
-    assert not process.settled({shard_digest(shard): f"{24:040}"})
+        settled += [number for first in (1, 24) if process.settled({watermark: (first, 0.0)})]
+    # The first was read after 5 minutes, and settles 43 after it was written.
+    assert settled == [*range(9, 25)]
 
 
 def test_a_watermark_that_has_moved_is_not_pruned(bench: Workbench) -> None:

@@ -25,7 +25,6 @@ OFTEN = {
     coverage.CROWDED: 3,
     coverage.SPOILED: 20,
     coverage.MOVED: 1000,
-    coverage.SETTLED: 30,
     coverage.PRUNED: 30,
     coverage.DROPPED: 500,
     coverage.FINAL: 1000,

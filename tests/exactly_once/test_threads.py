@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dynamodb_counters import exactly_once
 from dynamodb_counters._commit import commit
 from dynamodb_counters._declarations import Aggregate, Count, Event
 from simulation.aws.frozen_threads import FrozenThreads
@@ -34,7 +35,8 @@ def _id(record: Any) -> int:
 
 @pytest.mark.parametrize("error", [KeyError, MemoryError])
 def test_no_thread_outlives_an_invocation_that_fails(monkeypatch: pytest.MonkeyPatch, error: type[Exception]) -> None:
-    for name, value in (("PRUNED_AT", 1), ("_SPARE_BYTES", 1024), ("_LOOK_EVERY", 0)):
+    monkeypatch.setattr(exactly_once, "PRUNED_EVERY", 0)
+    for name, value in (("PRUNED_AT", 1), ("_SPARE_BYTES", 1024)):
         monkeypatch.setattr(commit, name, value)
     bench = Workbench([TAGGED], shards=2)
     shard = _sell(bench, 0, TAGS)

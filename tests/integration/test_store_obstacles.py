@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Ranking
-from dynamodb_counters._items.bookkeeping import Watermark, item_bytes
+from dynamodb_counters._items.bookkeeping import item_bytes
+from dynamodb_counters.exactly_once import Watermark
 from simulation.engines import Engine
 from tests.integration.stores import OTHER_SHARD, SHARD, Store
 from tests.unit.fold.streams import Record, image, record

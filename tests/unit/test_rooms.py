@@ -18,6 +18,7 @@ _CONSTRUCTS = "cdk_dynamodb_counters"
 _ROOMS = {
     _RUNTIME: """
         errors
+        exactly_once
         _timeline
         _assumptions
         _items

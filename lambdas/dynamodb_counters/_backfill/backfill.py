@@ -57,13 +57,14 @@ from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._fold.updates import Update
-from dynamodb_counters._items.bookkeeping import READ_UNIT_BYTES, WRITE_UNIT_BYTES, Watermark, delete_as_seen
+from dynamodb_counters._items.bookkeeping import READ_UNIT_BYTES, WRITE_UNIT_BYTES, delete_as_seen
 from dynamodb_counters._items.conditions import Image
-from dynamodb_counters._items.table_schema import BASELINE, PK, SK, TYPE, WATERMARK_PREFIX
+from dynamodb_counters._items.table_schema import BASELINE, PK, SK, TYPE
 from dynamodb_counters._quarantine.quarantine import RETENTION, Quarantine, confirm, settle
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import MINUTE
 from dynamodb_counters.errors import BackfillError
+from dynamodb_counters.exactly_once import WATERMARK_PREFIX, Watermark
 
 DELETING: Final = "deleting"
 WITHHOLDING: Final = "withholding"

@@ -38,12 +38,13 @@ from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.item_layout import group_items, group_of_item
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Origins, Record, created_of, stream_number
-from dynamodb_counters._items.bookkeeping import Watermark, put_as_seen, sequence_of, shard_digest
+from dynamodb_counters._items.bookkeeping import put_as_seen, sequence_of
 from dynamodb_counters._items.conditions import Image
-from dynamodb_counters._items.table_schema import BASELINE, PK, SK, TYPE, WATERMARK_PREFIX
+from dynamodb_counters._items.table_schema import BASELINE, PK, SK, TYPE
 from dynamodb_counters._quarantine.quarantine import PROVISIONAL, Quarantine
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
+from dynamodb_counters.exactly_once import WATERMARK_PREFIX, Watermark, shard_digest
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient

@@ -22,12 +22,12 @@ from dynamodb_counters._fold.crossings import Crossing, crossings
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.fold import fold, reason_of, surplus_of
 from dynamodb_counters._fold.records import OLD, ONE_TABLE, Change, Origins, Record, stream_number
-from dynamodb_counters._items.bookkeeping import Watermark
 from dynamodb_counters._items.table_schema import PK, QUARANTINE, TYPE
 from dynamodb_counters._quarantine.quarantine import UNREADABLE, Quarantine, held_by, redriven_item
 from dynamodb_counters._table import RetryingClient, Table, ending_at
 from dynamodb_counters._timeline.tiers import HOUR
 from dynamodb_counters.errors import CheckpointError, CommitError, ShardUnknownError
+from dynamodb_counters.exactly_once import Watermark
 
 
 def uncounted(changes: Sequence[Change], applied_through: str) -> Sequence[Change]:

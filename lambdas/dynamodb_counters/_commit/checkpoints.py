@@ -5,8 +5,8 @@ costs at most a read. A checkpoint is *settled* once it has stood for longer tha
 can run: then a watermark at or below it can refuse nothing any more, and may be pruned.
 
 The time that counts is when the checkpoint's write had landed. So it is stamped with the deadline of the invocation
-that wrote it. On a busy shard the checkpoint moves before it settles; its *mark* is an earlier one that stays until it
-has.
+that wrote it. The checkpoint of a busy shard moves before it settles; who has read it earlier knows when
+that has settled.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._assumptions import CHECKPOINT_KEPT, FRESH, SETTLED_AFTER
-from dynamodb_counters._items.bookkeeping import bookkeeping_key, read_fields, shard_digest, typed_values
+from dynamodb_counters._items.bookkeeping import bookkeeping_key, read_fields, typed_values
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SEQUENCE_DIGITS, SK, TTL, TYPE
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import HOUR
+from dynamodb_counters._timeline.tiers import MINUTE
 from dynamodb_counters.errors import CheckpointError
+from dynamodb_counters.exactly_once import WATERMARK_PREFIX, shard_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,6 @@ class Checkpoint:
 
     applied_through: str = ""
     at: float = 0.0
-    mark: str = ""
-    mark_at: float = 0.0
-    settled: str = ""
 
     @classmethod
     def of(cls, item: Mapping[str, Any]) -> Checkpoint:
@@ -48,11 +46,7 @@ class Checkpoint:
 
     def settled_through(self, now: float) -> str:
         """Every invocation that may still run has read a checkpoint at or beyond this."""
-        if self.applied_through and self.at + SETTLED_AFTER < now:
-            return self.applied_through
-        if self.mark and self.mark_at + SETTLED_AFTER < now:
-            return self.mark
-        return self.settled
+        return self.applied_through if self.at + SETTLED_AFTER < now else ""
 
 
 def is_sequence(text: object) -> TypeGuard[str]:
@@ -66,9 +60,27 @@ def checkpoint_key(digest: str) -> dict[str, Any]:
 WORTH_A_WRITE: Final = 100
 """Items touched since the checkpoint moved."""
 
-_READ_AGAIN: Final = HOUR
+_READ_AGAIN: Final = 5 * MINUTE
 _KEYS_PER_CALL: Final = 100
 _FORWARD: Final = "attribute_not_exists(applied_through) OR applied_through < :applied_through"
+
+
+@dataclass(slots=True)
+class _Observed:
+    """What a process knows of the checkpoint of a shard that it prunes the watermarks of."""
+
+    settled: str = ""
+    pending: Checkpoint = Checkpoint()
+    read_at: float = 0.0
+
+    def may_reach(self, sequence: str, now: float) -> bool:
+        return self.settled < sequence and self.read_at + _READ_AGAIN <= now
+
+    def observe(self, checkpoint: Checkpoint, now: float) -> None:
+        """Take note of a checkpoint; one that was read earlier settles, too, although it has moved since."""
+        self.settled = max(self.settled, checkpoint.settled_through(now), self.pending.settled_through(now))
+        if self.settled >= self.pending.applied_through:
+            self.pending = checkpoint
 
 
 class Checkpoints:
@@ -80,7 +92,7 @@ class Checkpoints:
         """For requests that may as well be done later."""
         self._read: dict[str, tuple[Checkpoint, float]] = {}
         self._touched: Counter[str] = Counter()
-        self._settled: dict[str, tuple[str, float]] = {}
+        self._observed: dict[str, _Observed] = {}
 
     def of(self, shard: str, last: str) -> Checkpoint:
         """The checkpoint of a shard whose batch ends with `last`."""
@@ -105,11 +117,7 @@ class Checkpoints:
         checkpoint, read_at = self._read.get(shard) or (self._read_item(shard), self._table.clock())
         if last <= checkpoint.applied_through:
             return 0.0
-        moved: dict[str, Any] = {"applied_through": last, "at": deadline}
-        settled = checkpoint.settled_through(self._table.clock())
-        if not checkpoint.mark or settled != checkpoint.settled:
-            # The mark is replaced only once it, or what came after it, has settled.
-            moved |= {"mark": last, "mark_at": deadline, "settled": settled}
+        moved = Checkpoint(last, deadline)
         try:
             self._write(table, shard, moved)
         except (ClientError, BotoCoreError):
@@ -117,32 +125,28 @@ class Checkpoints:
             self._read.pop(shard, None)
             return 1.0
         self._touched[shard] = 0
-        self._read[shard] = replace(checkpoint, **moved), read_at
+        self._read[shard] = moved, read_at
         return 1.0
 
-    def settled(self, watermarks: Mapping[str, str]) -> set[str]:
-        """Which shards, by digest, have a settled checkpoint at or beyond the given sequence number."""
+    def settled(self, watermarks: Mapping[str, tuple[int, float]]) -> set[str]:
+        """The names of watermarks at or below a checkpoint of their shard that has settled."""
+        digests = {name: name.removeprefix(WATERMARK_PREFIX) for name in watermarks}
+        sequences = {digests[name]: f"{sequence:0{SEQUENCE_DIGITS}}" for name, (sequence, _) in watermarks.items()}
         now = self._table.clock()
-        unknown = [
-            digest
-            for digest, sequence in watermarks.items()
-            for settled, read_at in [self._settled.get(digest, ("", 0.0))]
-            if settled < sequence and read_at + _READ_AGAIN <= now
-        ]
+        for digest in sequences:
+            self._observed.setdefault(digest, _Observed())
+        unknown = [digest for digest, sequence in sequences.items() if self._observed[digest].may_reach(sequence, now)]
         for start in range(0, len(unknown), _KEYS_PER_CALL):
-            # An old answer is only cautious, so the read need not be consistent, nor complete.
             part = unknown[start : start + _KEYS_PER_CALL]
-            self._settled |= {digest: (self._settled.get(digest, ("", 0.0))[0], now) for digest in part}
+            # An old answer is only cautious, so the read need not be consistent, nor complete.
             keys = [checkpoint_key(digest) for digest in part]
             answer = self._once.client.batch_get_item(RequestItems={self._table.name: {"Keys": keys}})
+            for digest in part:
+                self._observed[digest].read_at = now
             for item in answer["Responses"].get(self._table.name, []):
                 if (checkpoint := _readable(item)) is not None:
-                    # A checkpoint that has settled by now has settled for good.
-                    digest = item[PK]["S"].removeprefix(CHECKPOINT_PREFIX)
-                    self._settled[digest] = checkpoint.settled_through(now), now
-        return {
-            digest for digest, sequence in watermarks.items() if sequence <= self._settled.get(digest, ("", 0.0))[0]
-        }
+                    self._observed[item[PK]["S"].removeprefix(CHECKPOINT_PREFIX)].observe(checkpoint, now)
+        return {name for name, digest in digests.items() if sequences[digest] <= self._observed[digest].settled}
 
     def _read_item(self, shard: str) -> Checkpoint:
         item = self._table.read_item(checkpoint_key(shard_digest(shard)))
@@ -151,11 +155,11 @@ class Checkpoints:
             raise CheckpointError(f"the shards {shard!r} and {item['shard']['S']!r} have the same digest")
         return checkpoint
 
-    def _write(self, table: Table, shard: str, moved: Mapping[str, Any]) -> None:
-        # Stamps are rounded up: a later one is only cautious.
-        stamps = {name: math.ceil(value) for name, value in moved.items() if isinstance(value, float)}
+    def _write(self, table: Table, shard: str, moved: Checkpoint) -> None:
+        # The stamp is rounded up: a later one is only cautious.
+        position = {"applied_through": moved.applied_through, "at": math.ceil(moved.at)}
         expires_at = math.ceil(self._table.clock() + CHECKPOINT_KEPT)
-        written = typed_values({TYPE: CHECKPOINT, "shard": shard, TTL: expires_at, **moved, **stamps})
+        written = typed_values({TYPE: CHECKPOINT, "shard": shard, TTL: expires_at, **position})
         table.client.update_item(
             TableName=table.name,
             Key=checkpoint_key(shard_digest(shard)),

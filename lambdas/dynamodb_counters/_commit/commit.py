@@ -1,24 +1,7 @@
-"""The commit: one conditional UpdateItem per item, which applies each stream record exactly once.
+"""The commit: one update per item, which counts each record exactly once, as `dynamodb_counters.exactly_once` says.
 
-Every item holds a watermark per shard that feeds it: the sequence number of the last record applied. For a delta of
-records `first` to `last` the commit sends, literally (names and values are placeholders in the request)::
-
-    UPDATE    SET _type = "views", #watermark = <last> ADD views 3
-    CONDITION attribute_not_exists(#watermark) OR #watermark < <first>
-    RETURN    ALL_OLD if the condition fails
-
-A batch of records 1-3 that is delivered twice, the second time with record 4, after a crash between two items:
-
-    time  invocation  item  item's watermark  what happens
-    1     A           x     none              condition holds: +3, watermark = 3
-    2     A           y     none              A dies before it writes y; Lambda delivers the batch again
-    3     B           x     3                 condition fails (3 < 1 is false); ALL_OLD says: applied through 3
-    4     B           y     none              condition holds: +4, watermark = 4
-    5     B           x     3                 folds again for x, only records after 3: +1, condition 3 < 4 holds
-    6     A           y     4                 A was not dead, only slow: its condition fails, nothing remains to fold
-
-The item of groups in pages is a page. Its level is part of the condition: a page that has split refuses, and shows
-where to go on.
+What the kernel leaves to it: groups that share an item, a *page*; what an item cannot take; what a failed batch has
+written. The level of a page is part of the condition: a page that has split refuses, and shows where to go on.
 """
 
 from __future__ import annotations
@@ -29,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -42,14 +25,21 @@ from dynamodb_counters._fold.page_layout import BITS, Page, is_full
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
 from dynamodb_counters._fold.updates import PageUpdate, Update
-from dynamodb_counters._items.bookkeeping import Watermark, item_bytes, put_as_seen, sequence_of, write_units
+from dynamodb_counters._items.bookkeeping import item_bytes, put_as_seen, sequence_of, write_units
 from dynamodb_counters._items.conversions import Number, fits, format_number, parse_number
-from dynamodb_counters._items.table_schema import BASELINE, LEVEL, PK, SK, VERSION, WATERMARK_PREFIX
+from dynamodb_counters._items.table_schema import BASELINE, LEVEL, PK, SK, VERSION
 from dynamodb_counters._pages import PageLevels
 from dynamodb_counters._quarantine.quarantine import DELTA, UNREADABLE, Quarantine, pack
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import MINUTE
 from dynamodb_counters.errors import CommitError
+from dynamodb_counters.exactly_once import (
+    PRUNED_AT,
+    Looks,
+    Watermark,
+    old,
+    prune_request,
+    watermarks_of,
+)
 
 
 @dataclass(slots=True)
@@ -204,12 +194,7 @@ class PageSplits:
         return typed_key(layout.pages.key(page))
 
 
-PRUNED_AT: Final = 8
-"""Fewer watermarks are not worth a write."""
-
-_MOST_PRUNED: Final = 100  # An expression is 4 KB at most.
 _SPARE_BYTES: Final = 64
-_LOOK_EVERY: Final = 10 * MINUTE
 
 
 class Pruner:
@@ -218,61 +203,35 @@ class Pruner:
     def __init__(self, table: Table, checkpoints: Checkpoints) -> None:
         self._table = table
         self._checkpoints = checkpoints
-        self._looked_at: dict[tuple[str, str], float] = {}
-
-    def wants(self, key: Mapping[str, str]) -> bool:
-        """Whether an update should return its item, to be pruned."""
-        now, identity = self._table.clock(), (key[PK], key[SK])
-        if self._looked_at.get(identity, 0.0) + _LOOK_EVERY > now:
-            return False
-        if len(self._looked_at) >= _MOST_REMEMBERED:
-            self._looked_at.clear()
-        self._looked_at[identity] = now
-        return True
+        self.looks = Looks(table.clock)
 
     def prune(self, key: Mapping[str, Any], item: Mapping[str, Any], own: str) -> float:
         """Remove what guards nothing from the item just written, but not the watermark just set; return the units."""
-        watermarks = {name: value for name, value in item.items() if name.startswith(WATERMARK_PREFIX) and name != own}
+        watermarks = watermarks_of(item, own)
         if not _saves_a_unit(item, watermarks):
             return 0.0
         try:
-            settled = self._settled(watermarks)
-            return self._remove(key, settled) if _saves_a_unit(item, settled) else 0.0
+            needless = {*old(watermarks, self._table.clock())}
+            if not _saves_a_unit(item, needless):
+                needless |= self._checkpoints.settled(watermarks)
+            if not _saves_a_unit(item, needless):
+                return 0.0
+            # Only what was read is removed: a shard that has moved on keeps its watermark.
+            request = prune_request(self._table.name, key, item, needless)
+            answer = self._table.client.update_item(**request, ReturnConsumedCapacity="TOTAL")
+            return answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0)
         except (ClientError, BotoCoreError):
             # Housekeeping: a later update tries again.
             return write_units(item_bytes(item))
 
-    def _settled(self, watermarks: Mapping[str, Any]) -> dict[str, Any]:
-        readable: dict[str, str] = {}
-        for name, value in watermarks.items():
-            with suppress(LookupError, TypeError, ValueError):  # It may be spoiled.
-                readable[name.removeprefix(WATERMARK_PREFIX)] = sequence_of(value)
-        settled = {WATERMARK_PREFIX + digest for digest in self._checkpoints.settled(readable)}
-        return {name: value for name, value in watermarks.items() if name in settled}
 
-    def _remove(self, key: Mapping[str, Any], watermarks: Mapping[str, Any]) -> float:
-        watermarks = dict(list(watermarks.items())[:_MOST_PRUNED])
-        names = {f"#w{index}": name for index, name in enumerate(watermarks)}
-        answer = self._table.client.update_item(
-            TableName=self._table.name,
-            Key=dict(key),
-            UpdateExpression="REMOVE " + ", ".join(names),
-            # Only what was seen is removed: a shard that has moved on keeps its watermark.
-            ConditionExpression=" AND ".join(f"#w{index} = :w{index}" for index in range(len(watermarks))),
-            ExpressionAttributeNames=names,
-            ExpressionAttributeValues={f":w{index}": value for index, value in enumerate(watermarks.values())},
-            ReturnConsumedCapacity="TOTAL",
-        )
-        return answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0)
-
-
-def _saves_a_unit(item: Mapping[str, Any], watermarks: Mapping[str, Any]) -> bool:
+def _saves_a_unit(item: Mapping[str, Any], watermarks: Collection[str]) -> bool:
     """Whether an item that is at its next write unit, or nearly, would be a unit smaller without the watermarks."""
     # A page that is too large splits, and never grows together again.
     if len(watermarks) < (1 if VERSION in item else PRUNED_AT):
         return False
     size = item_bytes(item)
-    return write_units(size + _SPARE_BYTES) > write_units(size - item_bytes(watermarks))
+    return write_units(size + _SPARE_BYTES) > write_units(size - item_bytes({name: item[name] for name in watermarks}))
 
 
 _MOST_PROGRESS: Final = 8
@@ -290,6 +249,11 @@ class Part:
     watermark: Watermark
     baseline: str = ""
     """The part of a backfill that it is."""
+
+    @property
+    def created(self) -> float:
+        """The time of its last record, in seconds since 1970; 0 for a part of a backfill, whose watermarks stay."""
+        return (self.changes[-1].created or 0.0) if self.changes else 0.0
 
     def fold(self, applied_through: AppliedThrough) -> list[Delta]:
         """Fold again for some groups, each from after the record it has applied."""
@@ -416,7 +380,7 @@ class Committer:
         if unfit:
             return self._quarantine_deltas(item, unfit, part, "the sum has more than 38 digits")
         request = _guarded(self._table.name, update, item, part)
-        returned: Literal["NONE", "ALL_NEW"] = "ALL_NEW" if self._pruner.wants(update.key) else "NONE"
+        returned = self._pruner.looks.returned(tuple(update.key.values()))
         client = self._table.client
         try:
             answer = client.update_item(**request, ReturnConsumedCapacity="TOTAL", ReturnValues=returned)
@@ -447,7 +411,7 @@ class Committer:
         if item.page is not None and not self._levels.learn(item.layout.name, item.page, found):
             return _Answer(units, is_elsewhere=True)
         try:
-            return _Answer(units, part.watermark.of(found))
+            return _Answer(units, sequence_of(found[part.watermark.name]))
         except UNREADABLE:
             reason = f"the item's watermark {part.watermark.name!r} cannot be read: the record may have been counted"
             return self._quarantine_each(item, part, reason)
@@ -507,10 +471,11 @@ class Committer:
 
 
 def _guarded(table: str, update: Update, item: ItemDelta, part: Part) -> dict[str, Any]:
-    first, last = part.watermark.values(item.first, item.last)
+    watermark = part.watermark
+    update.set(watermark.name, watermark.value(int(item.last), part.created))
     if part.baseline:
         update.set(BASELINE, {"S": part.baseline})
-    return update.guarded_request(table, (part.watermark.name,), first, last)
+    return update.request(table, (watermark.name, watermark.bound(int(item.first))))
 
 
 def _takes(page: Mapping[str, Any], update: PageUpdate) -> bool:

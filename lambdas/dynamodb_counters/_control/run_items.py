@@ -22,7 +22,7 @@ from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import NEW, OLD, Change, Origin, inserted, padded
-from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key, put_as_seen, shard_digest
+from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key, put_as_seen
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import Number, base64_text, format_number, parse_number
 from dynamodb_counters._items.table_schema import CHECKPOINT, ONCE_SUFFIX, PK, RUN_PREFIX, SK, TYPE
@@ -30,6 +30,7 @@ from dynamodb_counters._quarantine.quarantine import PROVISIONAL, Quarantine
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.errors import CheckpointError
+from dynamodb_counters.exactly_once import shard_digest
 
 KEPT: Final = 30 * DAY
 """How long a run's items stay, in seconds: no run takes longer."""

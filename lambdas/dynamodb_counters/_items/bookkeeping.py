@@ -1,14 +1,7 @@
-"""Bookkeeping on items: watermarks, keys and sizes of items. Pure.
-
-A watermark is the last record of a stream shard that an item has applied. An item pays for it in every write, so it is
-compact: ``_w`` and 72 bits of the shard id's digest, and the sequence number as binary, which DynamoDB orders like the
-number.
-"""
+"""Bookkeeping on items: keys, conditions on what was read, and sizes of items. Pure."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
@@ -22,8 +15,8 @@ from dynamodb_counters._items.table_schema import (
     SK,
     TTL,
     TYPE,
-    WATERMARK_PREFIX,
 )
+from dynamodb_counters.exactly_once import Watermark
 
 _KINDS: Final[dict[str, tuple[str, Callable[[Any], Any]]]] = {
     "str": ("S", str),
@@ -101,53 +94,9 @@ def read_fields(cls: type, item: Mapping[str, Any]) -> dict[str, Any]:
     return {name: read(item[name][kind]) for name, (kind, read) in plain.items()}
 
 
-_DIGEST_BYTES: Final = 9
-
-
-def shard_digest(shard: str) -> str:
-    """Name of a shard in watermarks and checkpoints.
-
-    >>> shard_digest("shardId-00000001414576573621-f55eea83")
-    'ly2uFlpcxkp3'
-    """
-    return base64.urlsafe_b64encode(hashlib.sha256(shard.encode()).digest()[:_DIGEST_BYTES]).decode()
-
-
-class Watermark:
-    """How the items of one shard hold its watermark."""
-
-    __slots__ = ("name", "shard")
-
-    def __init__(self, shard: str) -> None:
-        self.shard = shard
-        self.name = WATERMARK_PREFIX + shard_digest(shard)
-
-    def values(self, *sequences: str) -> list[dict[str, Any]]:
-        """Attributes that say that padded sequence numbers are the last applied."""
-        return [{"B": packed(sequence)} for sequence in sequences]
-
-    def of(self, item: Mapping[str, Any]) -> str:
-        """The padded sequence number in an item that has the watermark; an error if it is spoiled."""
-        return sequence_of(item[self.name])
-
-
-def packed(sequence: str) -> bytes:
-    """A length byte and the number's bytes, so that the order of bytes is that of numbers.
-
-    >>> packed("0000000000000000000000000000000000000258").hex()
-    '020102'
-    """
-    number = int(sequence)
-    content = number.to_bytes((number.bit_length() + 7) // 8, "big")
-    return bytes([len(content)]) + content
-
-
 def sequence_of(value: Mapping[str, Any]) -> str:
-    """The padded sequence number of a watermark; an error if it is none."""
-    length, *content = value["B"]
-    if length != len(content):
-        raise ValueError(f"invalid watermark {value['B']!r:.80}: expected a length byte and as many bytes")
-    return str(int.from_bytes(bytes(content), "big")).zfill(SEQUENCE_DIGITS)
+    """Return the padded sequence number of a watermark; raise an error if it is none."""
+    return str(Watermark.read(value)[0]).zfill(SEQUENCE_DIGITS)
 
 
 WRITE_UNIT_BYTES: Final = 1024

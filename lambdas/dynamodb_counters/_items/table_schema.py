@@ -57,9 +57,6 @@ LEVEL: Final = "_level"
 VERSION: Final = "_v"
 """How many updates of a page there were."""
 
-WATERMARK_PREFIX: Final = "_w"
-"""Starts the attribute that holds the last record of one stream shard applied to an item."""
-
 CHECKPOINT: Final = "_checkpoint"
 """The type of checkpoint items, which no declaration can have as its name."""
 

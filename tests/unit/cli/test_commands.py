@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from dynamodb_counters import Counters
 from dynamodb_counters._commit.checkpoints import checkpoint_key
-from dynamodb_counters._items.bookkeeping import shard_digest
+from dynamodb_counters.exactly_once import shard_digest
 from tests.unit.cli.blog import NOW, URLS, VIEW, Blog, mappings, seeded
 from tests.unit.cli.in_process import Done, run
 

@@ -14,11 +14,11 @@ from dynamodb_counters._declarations.groups import values_of
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
-from dynamodb_counters._items.bookkeeping import Watermark
 from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.event_items import typed_item, with_ttl
 from dynamodb_counters.errors import CommitError
+from dynamodb_counters.exactly_once import Watermark
 from dynamodb_counters.testing._in_memory import one_by_one
 from simulation.clock import VirtualClock
 from simulation.memory.client_errors import failure

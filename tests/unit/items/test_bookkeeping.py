@@ -7,21 +7,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dynamodb_counters._items.bookkeeping import (
-    Watermark,
     bookkeeping_item,
     bookkeeping_key,
     item_bytes,
-    packed,
     put_as_seen,
     read_fields,
-    sequence_of,
     write_units,
 )
-from dynamodb_counters._items.table_schema import SEQUENCE_DIGITS
 from simulation.clock import VirtualClock
 from simulation.memory_table import MemoryTable
 
@@ -82,20 +76,6 @@ def test_an_item_is_put_if_what_is_compared_is_as_it_was_seen(
         table.put_item(**put_as_seen(table.name, item, seen, ("a", "b")))
 
     assert list(table.items()) == ([item] if is_put else [held] if held else [])
-
-
-_SEQUENCES = st.integers(0, 10**SEQUENCE_DIGITS - 1).map(lambda number: f"{number:0{SEQUENCE_DIGITS}}")
-
-
-@given(_SEQUENCES, _SEQUENCES)
-def test_the_order_of_bytes_is_that_of_sequence_numbers(one: str, two: str) -> None:
-    assert (packed(one) < packed(two)) == (one < two)
-    assert sequence_of({"B": packed(one)}) == one
-
-
-def test_a_watermark_takes_28_bytes_at_most_with_the_numbers_of_today() -> None:
-    watermark = Watermark("shardId-00000001414576573621-f55eea83")
-    assert item_bytes(dict(zip([watermark.name], watermark.values(f"{10**24:040}"), strict=True))) <= 28
 
 
 @pytest.mark.parametrize(
