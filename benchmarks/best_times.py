@@ -35,17 +35,12 @@ def cpu_seconds(run: Callable[[], object]) -> Seconds:
     return {"cpu_seconds": time.process_time() - start}
 
 
-def microseconds(
-    contenders: Mapping[str, tuple[int, Callable[[], object]]], rounds: int, *, collects: bool = False
-) -> dict[str, float]:
-    """The lowest CPU time of each per event, of which it handles so many.
-
-    Garbage is collected between them (`collects`), or else each may collect that of the one before.
-    """
+def microseconds(contenders: Mapping[str, tuple[int, Callable[[], object]]], rounds: int) -> dict[str, float]:
+    """The lowest CPU time of each per event, of which it handles so many."""
 
     def timed(run: Callable[[], object]) -> Seconds:
-        if collects:
-            gc.collect()
+        # Or else each may collect the garbage of the one before.
+        gc.collect()
         return cpu_seconds(run)
 
     found = best({name: partial(timed, run) for name, (_, run) in contenders.items()}, rounds)

@@ -84,8 +84,10 @@ def asset_bytes() -> dict[str, Any]:
     return {"total_bytes": sum(sizes.values()), "parts": sizes}
 
 
-def lambda_environment(declared: tuple[Event | Declaration, ...]) -> dict[str, str]:
-    return {
+def _run(name: str, program: str, *event: str) -> Seconds:
+    declared: tuple[Event | Declaration, ...] = (VIEW,) if name.startswith("ingest") else (VIEWS, VISITORS, SITE)
+    environment = {
+        "PATH": os.environ["PATH"],
         "AWS_ACCESS_KEY_ID": "testing",
         "AWS_SECRET_ACCESS_KEY": "testing",
         "AWS_DEFAULT_REGION": "us-east-1",
@@ -99,11 +101,6 @@ def lambda_environment(declared: tuple[Event | Declaration, ...]) -> dict[str, s
         "POWERTOOLS_METRICS_NAMESPACE": "DynamoDBCounters",
         "POWERTOOLS_SERVICE_NAME": "counters",
     }
-
-
-def _run(name: str, program: str, *event: str) -> Seconds:
-    declared: tuple[Event | Declaration, ...] = (VIEW,) if name.startswith("ingest") else (VIEWS, VISITORS, SITE)
-    environment = {"PATH": os.environ["PATH"], **lambda_environment(declared)}
     # A registry that has all names.
     header = header_key() | {DECLARED: {"S": encode(declared, attributes=True)}}
     known = [header, *(entry.item() for entry in entries_of((VIEWS, VISITORS, SITE)))]

@@ -6,10 +6,9 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.databases import TABLE, Database, MemoryDatabase, per_event, with_rule
+from benchmarks.databases import TABLE, EngineDatabase, MemoryDatabase, per_event
 from benchmarks.designs.base import Design
-from benchmarks.designs.ours import Ours
-from benchmarks.queue_and_stream import Mortality, Stream, chunks, deliver, deliver_at_least_once, deliver_steadily
+from benchmarks.queue_and_stream import Mortality, Stream, deliver, deliver_at_least_once, deliver_steadily
 from benchmarks.workloads import truth
 from demo.blog.traffic import View
 from simulation.faults.faulty_client import FaultyClient
@@ -19,9 +18,10 @@ from simulation.metered_table import Usage
 def cost(design: type[Design], views: Sequence[View], batch: int) -> dict[str, Any]:
     """Count a workload in memory, the stream in batches of that many records, and return what it took."""
     counting = design(database := MemoryDatabase())
-    deliver(counting, database, views, batch)
+    accepted = deliver(counting, database, views, batch)
     return {
         **per_event(database.usage, len(views)),
+        "accept_calls": accepted.calls / len(views),
         "exact": _error(counting, views) == 0.0,
         "aggregation_write_units": _aggregation(database.usage, len(views)) if design.streamed else None,
     }
@@ -45,35 +45,20 @@ def steady(design: type[Design], views: Sequence[View], batch: int) -> dict[str,
     return per_event(database.usage, len(views))
 
 
-def accepting(views: Sequence[View]) -> dict[str, Any]:
-    """Accept a workload with ours, without counting it."""
-    counting = Ours(database := MemoryDatabase())
-    for part in chunks(views, 1000):
-        counting.accept(part)
-    return per_event(database.usage, len(views))
-
-
 def on_engine(engine: Any, design: type[Design], views: Sequence[View], batch: int) -> dict[str, Any]:
     """Count a subsample on DynamoDB Local, and the same in memory."""
-    errors = []
-
-    def count(database: Database) -> None:
-        counting = design(database)
-        deliver(counting, database, views, batch)
-        errors.append(_error(counting, views))
-
-    found = with_rule(engine, count, len(views))
-    return {**found, "exact": errors[0] == 0.0}
+    with EngineDatabase(engine) as database:
+        deliver(counting := design(database), database, views, batch)
+        error, reported = _error(counting, views), per_event(database.usage, len(views))
+    by = {"engine": reported, "rule": cost(design, views, batch)}
+    figures = ("write_units", "read_units", "calls")
+    return {f"{name}_{figure}": by[name][figure] for figure in figures for name in by} | {"exact": error == 0.0}
 
 
 def _aggregation(usage: Usage, events: int) -> float:
-    """Write units per event for the counters."""
-    return sum(units for (table, *key), units in usage.items.items() if table == TABLE and _is_counter(key)) / events
-
-
-def _is_counter(key: Sequence[str]) -> bool:
-    # An hour or a minute is the whole key.
-    return len(key) == 1 or not (key[1].startswith("T#") or key[0].startswith("PACK#"))
+    """Write units per event for the counters, of which an hour or a minute is the whole key."""
+    keys = [(key, units) for (table, *key), units in usage.items.items() if table == TABLE]
+    return sum(units for key, units in keys if not (key[-1].startswith("T#") or key[0].startswith("PACK#"))) / events
 
 
 def _error(counting: Design, views: Sequence[View]) -> float:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from dynamodb_counters._assumptions import FRESH
-from dynamodb_counters._items.bookkeeping import INDEX_UNITS, READ_UNIT_BYTES, WRITE_UNIT_BYTES, write_units
+from dynamodb_counters._items.bookkeeping import WRITE_UNIT_BYTES, write_units
 from dynamodb_counters._timeline.tiers import DAY, HOUR
 from simulation.capacity import INVOCATION, ROUND_TRIP
 
@@ -47,8 +47,11 @@ _STORED_BYTES: Final = 100
 """Bytes that DynamoDB adds to each item it stores."""
 
 # Items.
+_EVENT_BYTES: Final = 200.0
+_RETENTION: Final = 7 * DAY
+_BATCH: Final = 1000
+"""Records of the stream."""
 _GROUP_BYTES: Final = 90
-_BUCKET_BYTES: Final = 250
 _WATERMARK_BYTES: Final = 25
 _GUARD_SECONDS: Final = 40 * 60.0
 """How long an item keeps a watermark that its shard does not move again."""
@@ -128,32 +131,20 @@ class Function(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Events per second, the groups of each aggregate that they are counted in, all alike, and how they come.
+    """Events per second, the groups that they are counted in, all alike, and how they come.
 
-    A window of the first aggregate's groups has `tiers`; one that is `ranked` has a leaderboard. `packed` are events
-    per flush, by so many `writers` of a log, of so many `tenants` with logs of their own; `per_request` those of a
-    request or message; `gather` the seconds that the stream's batches gather for.
+    `packed` are events per flush, by so many `writers` of a log, of so many `tenants` with logs of their own;
+    `per_request` those of a request or message; `gather` the seconds that the stream's batches gather for.
     """
 
     rate: float
-    groups: tuple[int, ...] = (50,)
-    tiers: int = 0
-    ranked: bool = False
-    event_bytes: float = 200.0
-    retention_days: float = 7.0
-    duplicates: float = 0.0
+    groups: int = 50
     gather: float = 1.0
-    batch: int = 1000
     packed: float | None = None
     writers: int = 1
     tenants: int = 1
     door: Door = "sdk"
     per_request: int = 1
-
-    @property
-    def counted(self) -> list[tuple[int, int]]:
-        """Groups, and bytes of an item of each without watermarks."""
-        return [(groups, _GROUP_BYTES) for groups in self.groups] + [(self.groups[0], _BUCKET_BYTES)] * self.tiers
 
     def shards(self) -> int:
         """Partitions of the table, each of which is a shard of its stream: as many as the writes need."""
@@ -172,7 +163,7 @@ class Workload:
         """Return those of a shard that has events; the table's own changes take part of a batch's room."""
         feeding = self.feeding(shards)
         per_record = self.flushed
-        rate, room = self.rate / feeding, self.batch * per_record
+        rate, room = self.rate / feeding, _BATCH * per_record
         # The next batch gathers while this one is counted.
         gathered = max(per_record, min(per_record + rate * max(self.gather, INVOCATION + ROUND_TRIP), room))
 
@@ -187,42 +178,32 @@ class Workload:
 
     def updates(self, events: float) -> float:
         """Items that a batch updates."""
-        return sum(touched(groups, events) for groups, _ in self.counted)
+        return touched(self.groups, events)
 
     def stages(self, shards: int) -> dict[str, Stage]:
         """Units by stage: accepting an event, updating what it counts in, and the shards' bookkeeping."""
         feeding, events = self.feeding(shards), self.events_per_batch(shards)
         seconds = events * feeding / self.rate
-        updates, writes, pruning = self.updates(events), 0.0, 0.0
-        for groups, size in self.counted:
-            number = touched(groups, events)
-            touches = number * feeding / groups / seconds
-            alive = feeding * (1 + _GUARD_SECONDS / _SHARD_LIFETIME)
-            kept = alive * -math.expm1(-touches * _GUARD_SECONDS / alive)
-            units = write_units(size + _WATERMARK_BYTES * kept)
-            writes += number * units
-            if feeding * MONTH / _SHARD_LIFETIME > _LEAST_PRUNED:
-                per_life = touches * _SHARD_LIFETIME / feeding
-                room = (
-                    WRITE_UNIT_BYTES - (size + _WATERMARK_BYTES * kept + _SPARE_BYTES) % WRITE_UNIT_BYTES
-                ) / _WATERMARK_BYTES
-                pruning += number * -math.expm1(-per_life) / per_life / max(_LEAST_PRUNED, room) * units
+        updates = self.updates(events)
+        touches = updates * feeding / self.groups / seconds
+        alive = feeding * (1 + _GUARD_SECONDS / _SHARD_LIFETIME)
+        size = _GROUP_BYTES + _WATERMARK_BYTES * alive * -math.expm1(-touches * _GUARD_SECONDS / alive)
+        units = write_units(size)
+        per_life = touches * _SHARD_LIFETIME / feeding
+        room = (WRITE_UNIT_BYTES - (size + _SPARE_BYTES) % WRITE_UNIT_BYTES) / _WATERMARK_BYTES
+        pruning = updates * -math.expm1(-per_life) / per_life / max(_LEAST_PRUNED, room) * units
         every = math.ceil(_ITEMS_PER_CHECKPOINT / max(updates, 1e-9))
         moves = min(1.0, math.ceil(_TUMBLING_SECONDS / seconds / every) * seconds / _TUMBLING_SECONDS)
-        indexed = INDEX_UNITS * touched(self.groups[0], events) if self.ranked else 0.0
         return {
             "accept": self._accept(),
-            "update": Stage(writes / events),
+            "update": Stage(updates * units / events),
             "prune": Stage(pruning / events),
-            "index": Stage(indexed / events),
             "checkpoint": Stage((moves + _SHARD_WRITES * seconds / _SHARD_LIFETIME) / events),
         }
 
     def _accept(self) -> Stage:
         if self.packed is None:
-            # A duplicate is refused at the same price, and read by a queue's consumer.
-            reads = math.ceil(self.event_bytes / READ_UNIT_BYTES) * self.duplicates if self.door != "sdk" else 0.0
-            return Stage(write_units(self.event_bytes) * (1 + self.duplicates), reads)
+            return Stage(write_units(_EVENT_BYTES))
         # A queue's consumer cannot be limited to fewer than two.
         writers = max(self.writers, 1 if self.door == "sdk" else 2)
         seconds = self.flushed * self.tenants / self.rate
@@ -243,22 +224,21 @@ class Workload:
     @property
     def chunks(self) -> float:
         """Per flush and log; each is compressed alone."""
-        fitting = math.pow((_CHUNK_MOST - _CHUNK_BYTES) / (_RATIO * self.event_bytes), 1 / _EXPONENT)
+        fitting = math.pow((_CHUNK_MOST - _CHUNK_BYTES) / (_RATIO * _EVENT_BYTES), 1 / _EXPONENT)
         return max(1.0, self.flushed / fitting)
 
     def _content(self, events: float) -> float:
         """Bytes of so many packed events."""
-        return _RATIO * math.pow(events, _EXPONENT) * self.event_bytes
+        return _RATIO * math.pow(events, _EXPONENT) * _EVENT_BYTES
 
     def stored_bytes(self, shards: int) -> float:
-        """Events and their items, groups and buckets."""
-        per_event = self.event_bytes + _STORED_BYTES
+        """Events and groups."""
+        per_event = _EVENT_BYTES + _STORED_BYTES
         if self.packed is not None:
             content = self._content(self.flushed / self.chunks) + _CHUNK_BYTES + _STORED_BYTES
             per_event = self.chunks * content / self.flushed
-        groups = sum(self.groups) * (_GROUP_BYTES + _STORED_BYTES + _WATERMARK_BYTES * shards / 2)
-        buckets = self.tiers * self.groups[0] * (_BUCKET_BYTES + _STORED_BYTES) * max(1.0, self.retention_days)
-        return self.rate * self.retention_days * DAY * per_event + groups + buckets
+        groups = self.groups * (_GROUP_BYTES + _STORED_BYTES + _WATERMARK_BYTES * shards / 2)
+        return self.rate * _RETENTION * per_event + groups
 
 
 def touched(groups: float, events: float) -> float:
@@ -316,9 +296,8 @@ def bill(load: Workload) -> Dollars:
 
 
 def increment(load: Workload) -> Dollars:
-    """Dollars of an `ADD` per event and aggregate, from the caller's own code: not exact."""
-    writes = load.rate * len(load.groups) * (1 + load.duplicates)
-    return dynamodb(writes, 0.0, sum(load.groups) * (_GROUP_BYTES + _STORED_BYTES))
+    """Dollars of an `ADD` per event, from the caller's own code: not exact."""
+    return dynamodb(load.rate, 0.0, load.groups * (_GROUP_BYTES + _STORED_BYTES))
 
 
 def per_million(load: Workload, dollars: Mapping[str, float]) -> float:
@@ -362,15 +341,11 @@ def added(parts: Iterable[Mapping[str, float]]) -> Dollars:
     return found
 
 
-def _requests(load: Workload) -> float:
-    return load.rate * (1 + load.duplicates) / load.per_request
-
-
 def _door(load: Workload) -> Dollars:
     """Requests, messages that are sent one by one, received and deleted in tens, and access logs."""
     if load.door == "sdk":
         return {}
-    requests = _requests(load)
+    requests = load.rate / load.per_request
     # Polls of an idle queue are in what is fixed.
     messages = requests + max(requests / _MESSAGES_PER_CALL, _IDLE_POLLS) - _IDLE_POLLS + requests / _MESSAGES_PER_CALL
     found = {"SQS": messages * MONTH * PRICES["sqs.request"]}
@@ -393,7 +368,7 @@ def _behind_door(load: Workload) -> list[Function]:
     found = [Function(runs, events * (cpu + _CPU_PER_MESSAGE / load.per_request), rounds, _LOG_BYTES["consumer"])]
     if load.door == "validated":
         received = _CPU_RECEIVED + _CPU_RECEIVED_MORE * (load.per_request - 1)
-        found.append(Function(_requests(load), received, 1, _LOG_BYTES["receiver"]))
+        found.append(Function(load.rate / load.per_request, received, 1, _LOG_BYTES["receiver"]))
     return found
 
 

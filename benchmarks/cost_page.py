@@ -41,23 +41,23 @@ WAYS: Final = {
 
 def ratio(rate: float) -> float:
     """How many times a plain increment a small table costs: 30 groups, events one by one."""
-    load = Workload(rate, (30,))
+    load = Workload(rate, 30)
     return sum(bill(load).values()) / sum(increment(load).values())
 
 
 def text() -> str:
     """Return the page."""
     tables = {
-        "ways": _table(("events come", "$ per million"), ((way, _million(load)) for way, load in WAYS.items())),
+        "ways": table(("events come", "$ per million"), ((way, _million(load)) for way, load in WAYS.items())),
         "increment": f"{per_million(Workload(1000), increment(Workload(1000))):.2f}",
         "rates": _by_rate(),
         "doors": _by_door(),
         "groups": _by_groups(),
-        "writers": _table(
+        "writers": table(
             ("processes", "$ per million"),
             ((n, _million(Workload(1000, gather=5, packed=1000, writers=n), 3)) for n in (1, 2, 8, 32)),
         ),
-        "tenants": _table(
+        "tenants": table(
             ("tenants", "computed, events of 200 bytes", "measured, small events"),
             ((f"{n:,}", f"{_accepting(n):.3f}", f"{dollars:.3f}") for n, dollars in TENANTS_MEASURED.items()),
         ),
@@ -86,7 +86,7 @@ def _by_rate() -> str:
         plain, packed = Workload(rate), Workload(rate, gather=5, packed=max(1, min(5 * rate, 5000)))
         dollars = (increment(plain), bill(plain), bill(packed))
         rows.append((f"{rate:,}", *(f"{sum(each.values()):,.2f}" for each in dollars)))
-    return _table(("events/s", "plain increment, not exact", "one by one", "packed, every 5 s"), rows)
+    return table(("events/s", "plain increment, not exact", "one by one", "packed, every 5 s"), rows)
 
 
 def _by_door() -> str:
@@ -101,9 +101,9 @@ def _by_door() -> str:
 def _by_groups() -> str:
     rows = []
     for groups in (1, 50, 1_000, 100_000, 1_000_000):
-        plain, packed = Workload(1000, (groups,)), Workload(1000, (groups,), gather=5, packed=5000)
+        plain, packed = Workload(1000, groups), Workload(1000, groups, gather=5, packed=5000)
         rows.append((f"{groups:,}", _million(plain), _million(packed)))
-    return _table(("groups", "one by one", "packed"), rows)
+    return table(("groups", "one by one", "packed"), rows)
 
 
 def _accepting(tenants: int) -> float:
@@ -119,20 +119,20 @@ def _services(bills: dict[str, dict[str, float]]) -> str:
         (name, *(f"{dollars.get(service, 0.0):.2f}" for service in services), f"{sum(dollars.values()):.2f}")
         for name, dollars in bills.items()
     )
-    return _table(("dollars per month", *services, "total"), rows)
+    return table(("dollars per month", *services, "total"), rows)
 
 
 def _prices() -> str:
     rows = []
-    for service, table in SERVICES.items():
-        for name, each in table.items():
+    for service, prices in SERVICES.items():
+        for name, each in prices.items():
             if isinstance(each, dict):
                 dollars = f"{each['dollars']:.10f}".rstrip("0").rstrip(".")
                 per = " per million" if each["per"] > 1 else ""
-                rows.append((f"[`{service}.{name}`]({table['source']})", f"{dollars}{per}", each["checked"]))
-    return _table(("price", "dollars", "checked"), rows)
+                rows.append((f"[`{service}.{name}`]({prices['source']})", f"{dollars}{per}", each["checked"]))
+    return table(("price", "dollars", "checked"), rows)
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     lines = [" | ".join(map(str, row)) for row in rows]
     return "\n".join([f"| {' | '.join(head)} |", "|" + "---|" * len(head), *(f"| {line} |" for line in lines)])

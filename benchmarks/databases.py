@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from typing import Any, Final, Self, TypeAlias
 
 from benchmarks.cost_model import PRICES
@@ -16,9 +17,7 @@ from simulation.memory.memory_client import paginator
 from simulation.metered_table import Metered, Usage
 
 TABLE: Final = "counters"
-DOLLARS_PER_MILLION_WRITES: Final = 1e6 * PRICES["dynamodb.write_unit"]
-DOLLARS_PER_MILLION_READS: Final = 1e6 * PRICES["dynamodb.read_unit"]
-READ_PRICE: Final = DOLLARS_PER_MILLION_READS / DOLLARS_PER_MILLION_WRITES
+READ_PRICE: Final = PRICES["dynamodb.read_unit"] / PRICES["dynamodb.write_unit"]
 """Price of a read unit, in write units."""
 
 _WRITES: Final = ("put_item", "update_item", "transact_write_items")
@@ -112,9 +111,12 @@ def since(before: Usage, usage: Usage) -> Usage:
     return Usage(usage.calls - before.calls, usage.writes - before.writes, usage.reads - before.reads)
 
 
-def units(usage: Usage) -> float:
-    """Write units with reads at their price."""
-    return usage.writes + READ_PRICE * usage.reads
+def read_usage(usage: Usage, read: Callable[[], object]) -> dict[str, float]:
+    """Read units and calls of what reads."""
+    before = copy(usage)
+    read()
+    after = since(before, usage)
+    return {"units": after.reads, "calls": after.calls}
 
 
 def dollars_per_million(writes: float, reads: float) -> float:
@@ -123,10 +125,11 @@ def dollars_per_million(writes: float, reads: float) -> float:
     >>> dollars_per_million(4, 0)
     2.5
     """
-    return writes * DOLLARS_PER_MILLION_WRITES + reads * DOLLARS_PER_MILLION_READS
+    return 1e6 * (writes * PRICES["dynamodb.write_unit"] + reads * PRICES["dynamodb.read_unit"])
 
 
 def per_event(usage: Usage, events: int) -> dict[str, Any]:
+    """Usage of an event; its `units` are write units with reads at their price."""
     writes, reads = usage.writes / events, usage.reads / events
     return {
         "write_units": writes,
@@ -135,13 +138,3 @@ def per_event(usage: Usage, events: int) -> dict[str, Any]:
         "calls": usage.calls / events,
         "dollars_per_million": dollars_per_million(writes, reads),
     }
-
-
-def with_rule(engine: Any, scenario: Callable[[Database], object], events: int) -> dict[str, float]:
-    """Usage per event of a scenario on DynamoDB Local, as it has reported, and the rule's figures."""
-    ruled = MemoryDatabase()
-    with EngineDatabase(engine) as database:
-        scenario(database)
-        scenario(ruled)
-        of = {"engine": per_event(database.usage, events), "rule": per_event(ruled.usage, events)}
-    return {f"{by}_{figure}": of[by][figure] for figure in ("write_units", "read_units", "calls") for by in of}

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from benchmarks import cost_page
 from benchmarks.designs import DESIGNS
-from benchmarks.figures import bars, lines
+from benchmarks.figures import bars
 from benchmarks.goals import NOT_MET
 from benchmarks.tables import PAGED, TITLES, Report, Row, paged_tables, tables
 
@@ -15,18 +15,19 @@ _NOTES: Final = Path(__file__).with_name("notes.md")
 
 
 def terminal(report: Report) -> str:
-    parts = []
-    for title, rows in tables(report).items():
-        texts = [[_text(cell) for cell in row] for row in rows]
-        widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-        laid_out = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in texts]
-        parts.append("\n".join([f"\n{title}", "-" * len(title), *laid_out]))
-    return "\n".join(parts)
+    return "\n\n".join(_section(title, rows) for title, rows in tables(report).items())
 
 
 def write(report: Report, folder: Path) -> None:
     (folder / "figures").mkdir(parents=True, exist_ok=True)
-    for name, svg in _figures(report).items():
+    cost = report["cost"]
+    units = {TITLES[name]: each["write_units"] for name, each in cost["hot"].items()}
+    errors = {TITLES[name]: each["error_percent"] for name, each in cost["redelivered"].items()}
+    figures = {
+        "cost": bars("Write units per event, hot workload", units, ""),
+        "error": bars("Error when a tenth of the batches is redelivered", errors, "%"),
+    }
+    for name, svg in figures.items():
         (folder / "figures" / f"benchmark-{name}.svg").write_text(svg)
     paged = paged_tables(report)
     sections = [_section(title, rows) for title, rows in tables(report).items() if title not in paged]
@@ -35,7 +36,7 @@ def write(report: Report, folder: Path) -> None:
     parts = [
         "# Benchmarks",
         "Written by `make bench`: every number comes from that run.",
-        *map(_picture, ("cost", "error")),
+        *(f"![{name}](figures/benchmark-{name}.svg)" for name in figures),
         "[How it is measured](#how-it-is-measured) and [on what machine](#machine).",
         sections[0],
         "### Goals not met",
@@ -43,8 +44,6 @@ def write(report: Report, folder: Path) -> None:
         *sections[1:],
         "## Groups in pages",
         *(_section(title.removeprefix(PAGED), rows, level=3) for title, rows in paged.items()),
-        "## Growth",
-        _picture("growth"),
         _NOTES.read_text().strip(),
         "## Machine",
         "\n".join([*machine, f"- took: {report['seconds']:.0f} s"]),
@@ -57,27 +56,8 @@ def write(report: Report, folder: Path) -> None:
 
 
 def _section(title: str, rows: list[Row], level: int = 2) -> str:
-    head, *body = [f"| {' | '.join(_text(cell) for cell in row)} |" for row in rows]
-    heading = f"{'#' * level} {title[:1].upper()}{title[1:]}"
-    return "\n".join([heading, "", head, "|" + "---|" * len(rows[0]), *body])
-
-
-def _picture(name: str) -> str:
-    return f"![{name}](figures/benchmark-{name}.svg)"
-
-
-def _figures(report: Report) -> dict[str, str]:
-    units = {TITLES[name]: each["write_units"] for name, each in report["cost"]["hot"].items()}
-    errors = {TITLES[name]: each["error_percent"] for name, each in report["cost"]["redelivered"].items()}
-    batches = {int(batch.removesuffix("_records")): each for batch, each in report["cpu"].items()}
-    steps = [name for name in batches[1000] if name == "decode" or name.endswith(".handler")]
-    growth = {name: [(batch, each[name] * batch / 1e3) for batch, each in batches.items()] for name in steps}
-
-    return {
-        "cost": bars("Write units per event, hot workload", units, ""),
-        "error": bars("Error when a tenth of the batches is redelivered", errors, "%"),
-        "growth": lines("CPU time of a batch", "records", "ms", growth),
-    }
+    head, *body = [list(map(_text, row)) for row in rows]
+    return f"{'#' * level} {title[:1].upper()}{title[1:]}\n\n{cost_page.table(head, body)}"
 
 
 def _text(cell: Any) -> str:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from benchmarks import workloads
 from benchmarks.best_times import microseconds
 from benchmarks.cpu import CREATED, botocore_without_network, warm_aggregator
-from benchmarks.databases import TABLE, MemoryDatabase, per_event, since, units
+from benchmarks.databases import TABLE, MemoryDatabase, per_event, read_usage, since
 from benchmarks.designs.known import Naive
 from benchmarks.designs.ours import (
     PACKED_VIEW,
@@ -22,7 +22,7 @@ from benchmarks.designs.ours import (
     PagedOnThree,
     PagedOnThreeAtOnce,
 )
-from benchmarks.queue_and_stream import Stream, chunks, deliver
+from benchmarks.queue_and_stream import chunks, deliver
 from demo.blog.traffic import View
 from dynamodb_counters import Counters, Distinct
 from dynamodb_counters._fold.item_layout import group_items
@@ -66,17 +66,10 @@ def _delivered(design: type[Any], views: Sequence[View]) -> MemoryDatabase:
 
 def _counted(design: type[PackedEvents], views: Sequence[View]) -> dict[str, float]:
     """Units per event end to end, with no group there before; and the requests that counting takes."""
-    counting = design(database := MemoryDatabase())
-    for part in chunks(views, counting.events_per_call):
-        counting.accept(part)
-    accepted = copy(database.usage)
-    Stream(database, TABLE, design.records_per_batch or _BATCH).drain(counting.aggregate)
-    counted = since(accepted, database.usage)
-    return {
-        "units": units(database.usage) / len(views),
-        "counting": units(counted) / len(views),
-        "calls": counted.calls / len(views),
-    }
+    database = MemoryDatabase()
+    counted = since(deliver(design(database), database, views, _BATCH), database.usage)
+    counting = per_event(counted, len(views))
+    return {**per_event(database.usage, len(views)), "counting": counting["units"], "calls": counting["calls"]}
 
 
 def _distinct(by: str, *, pages: bool) -> type[PackedEvents]:
@@ -94,35 +87,29 @@ def _reads(views: Sequence[View]) -> dict[str, dict[str, float]]:
     wanted = [(by_url, {"url": url}) for url in urls]
     process = Counters(TABLE, client=client, clock=clock)
     process.get_many(wanted)
-
-    def used(read: Callable[[], object]) -> dict[str, float]:
-        before = copy(database.usage)
-        read()
-        after = since(before, database.usage)
-        return {"units": after.reads, "calls": after.calls}
-
+    usage_of = partial(read_usage, database.usage)
     pages = [item for item in database.items(TABLE) if item[SK]["S"].startswith(f"{PAGE_PREFIX}{by_url.name}#")]
     shown = [{group[SK]["S"] for group in group_items(by_url, page)} for page in pages]
     each = [Counters(TABLE, client=client, clock=clock) for _ in urls]
-    cold = [used(lambda new=new, url=url: new.get(by_url, url=url)) for new, url in zip(each, urls, strict=True)]  # type: ignore[misc]
-    many = used(lambda: process.get_many(wanted))
+    cold = [usage_of(lambda new=new, url=url: new.get(by_url, url=url)) for new, url in zip(each, urls, strict=True)]  # type: ignore[misc]
+    many = usage_of(lambda: process.get_many(wanted))
     keys = {by_url._sk_template.render({"url": url}) for url in urls}
     touched = sum(not keys.isdisjoint(groups) for groups in shown)
     return {
-        "a group": used(lambda: process.get(by_url, url=urls[0])),
+        "a group": usage_of(lambda: process.get(by_url, url=urls[0])),
         "a group, process that has read nothing": {
             name: sum(one[name] for one in cold) / len(cold) for name in ("units", "calls")
         },
         "100 groups": {**many, "pages": touched, "units_to_pages": many["units"] / touched},
-        "all groups": {**used(lambda: list(process.scan(by_url))), "pages": len(pages)},
+        "all groups": {**usage_of(lambda: list(process.scan(by_url))), "pages": len(pages)},
     }
 
 
 def _cpu(views: Sequence[View], rounds: int) -> dict[str, Any]:
-    """CPU time of counting the log where all groups are there, with botocore but without network, and its requests."""
+    """CPU time of counting the log where all groups are there, with botocore but without network."""
     with botocore_without_network() as client:
         runs = {name: _batches(design, views, client) for name, design in _CASES.items()}
-        found = microseconds({name: (len(views), run) for name, run in runs.items()}, rounds, collects=True)
+        found = microseconds({name: (len(views), run) for name, run in runs.items()}, rounds)
     return {name: {"microseconds": each} for name, each in found.items()}
 
 
@@ -133,10 +120,12 @@ def _batches(design: type[PackedEvents], views: Sequence[View], client: Any) -> 
     month_later = [
         view._replace(time=(datetime.fromisoformat(view.time) + timedelta(days=30)).isoformat()) for view in views
     ]
-    before = len(database.stream(TABLE).read(*_whole(database)).records)
+    stream = database.stream(TABLE)
+    [shard] = stream.shards()
+    before = len(stream.read(shard.id, None, 1_000_000).records)
     for part in chunks(month_later, counting.events_per_call):
         counting.accept(part)
-    records = database.stream(TABLE).read(*_whole(database)).records[before:]
+    records = stream.read(shard.id, None, 1_000_000).records[before:]
     given = [lambda_record(record, "") for record in records if "_chunk" in record["dynamodb"].get("NewImage", {})]
     table = replace(counting.table, client=client, clock=lambda: CREATED, remembered=counting.table.remembered)
     aggregator = warm_aggregator(table, counting.declarations)
@@ -148,8 +137,3 @@ def _batches(design: type[PackedEvents], views: Sequence[View], client: Any) -> 
             aggregator.handle({"shardId": SHARD, "Records": batch})
 
     return run
-
-
-def _whole(database: MemoryDatabase) -> tuple[str, None, int]:
-    [shard] = database.stream(TABLE).shards()
-    return shard.id, None, 1_000_000

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from copy import copy
 from typing import Any, Final, TypeAlias, TypeVar
 
 from benchmarks.databases import Database
@@ -15,6 +16,7 @@ from simulation.delivery.event_source_mapping import Delivery, EventSourceMappin
 from simulation.faults.actors import Crashed
 from simulation.faults.faulty_client import Fault
 from simulation.memory.memory_stream import Record
+from simulation.metered_table import Usage
 
 _T = TypeVar("_T")
 Aggregate: TypeAlias = Callable[[Sequence[Record]], object]
@@ -71,11 +73,14 @@ def chunks(values: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
         yield values[start : start + size]
 
 
-def deliver(design: Design, database: Database, views: Sequence[View], batch: int) -> None:
+def deliver(design: Design, database: Database, views: Sequence[View], batch: int) -> Usage:
+    """Accept all, then count; return what accepting took."""
     for part in chunks(views, design.events_per_call):
         design.accept(part)
+    accepted = copy(database.usage)
     if design.streamed:
         Stream(database, design.streamed, design.records_per_batch or batch).drain(design.aggregate)
+    return accepted
 
 
 def deliver_steadily(

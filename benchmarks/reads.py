@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
-from benchmarks.databases import since
+from benchmarks.databases import read_usage
 from dynamodb_counters import Aggregate, Count, Counters, Distinct, Event, Histogram, Ranking, Window
 from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
 from simulation.workbench import Workbench
@@ -43,36 +43,31 @@ def measure(events: int) -> dict[str, Any]:
     found = {}
     for name, read in _questions(datetime.fromtimestamp(end, UTC)).items():
         counters = Counters(bench.table.name, client=client, clock=bench.clock)
-        first, again = (_used(bench, read, counters) for _ in range(2))
-        found[name] = {"first_units": first["reads"], "first_calls": first["calls"]} | {
-            "units": again["reads"],
-            "calls": again["calls"],
-        }
+        first, again = (read_usage(bench.table.usage, partial(read, counters)) for _ in range(2))
+        found[name] = {f"first_{figure}": value for figure, value in first.items()} | again
     return found
 
 
 def _questions(end: datetime) -> dict[str, _Read]:
     groups = [(_VIEWS, {"url": f"/{number}"}) for number in range(25)]
     hour, day = timedelta(hours=1), timedelta(days=1)
+
+    def last(span: timedelta) -> _Read:
+        return lambda counters: counters.window(_ROLLING, url="/1").last(span, as_of=end)
+
+    def series(span: timedelta, step: timedelta) -> _Read:
+        return lambda counters: counters.window(_ROLLING, url="/1").series(end - span, end, step=step)
+
     return {
         "a group": lambda counters: counters.get(_VIEWS, url="/1"),
         "25 groups": lambda counters: counters.get_many(groups),
         "distinct members of a group": lambda counters: counters.get(_VISITORS, url="/1")["distinct"],
         "histogram": lambda counters: counters.get(_SITE)["by_views"],
         "first ten of a leaderboard": lambda counters: counters.top(_VIEWS),
-        "last hour": lambda counters: counters.window(_ROLLING, url="/1").last(timedelta(hours=1), as_of=end),
-        "last 24 hours": lambda counters: counters.window(_ROLLING, url="/1").last(timedelta(hours=24), as_of=end),
-        "last 7 days": lambda counters: counters.window(_ROLLING, url="/1").last(timedelta(days=7), as_of=end),
-        "last 30 days": lambda counters: counters.window(_ROLLING, url="/1").last(timedelta(days=30), as_of=end),
-        "24 hours, by the hour": lambda counters: counters.window(_ROLLING, url="/1").series(end - day, end, step=hour),
-        "30 days, by the day": lambda counters: counters.window(_ROLLING, url="/1").series(
-            end - 30 * day, end, step=day
-        ),
+        "last hour": last(hour),
+        "last 24 hours": last(day),
+        "last 7 days": last(7 * day),
+        "last 30 days": last(30 * day),
+        "24 hours, by the hour": series(day, hour),
+        "30 days, by the day": series(30 * day, day),
     }
-
-
-def _used(bench: Workbench, read: _Read, counters: Counters) -> dict[str, float]:
-    before = copy(bench.table.usage)
-    read(counters)
-    used = since(before, bench.table.usage)
-    return {"reads": used.reads, "calls": used.calls}

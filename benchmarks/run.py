@@ -89,7 +89,7 @@ def _sections(sizes: Sizes, say: Say, *, with_engine: bool) -> Iterator[Section]
     )
     yield "cost", {"cost": lambda _: _costs(sizes, say)}
     yield (
-        "leaderboard and windows",
+        "leaderboard, windows and reads",
         {
             "leaderboard": lambda _: leaderboard.measure(sizes.players, _BATCH),
             "windows": lambda _: {"memory": windows.measure(MemoryDatabase(), 10)},
@@ -115,7 +115,6 @@ def _costs(sizes: Sizes, say: Say) -> dict[str, Any]:
         found["redelivered"][design.name] = cost.redelivered(design, disturbed, batch)
     found["hot_while_events_come"] = cost.steady(Ours, hot, _BATCH)
     found["hot_while_events_come_packed"] = cost.steady(PackedEvents, hot, _BATCH)
-    found["accept_in_bulk"] = cost.accepting(hot)
     if workloads.LOG.exists():
         say("real log")
         log = workloads.log()[: sizes.logged]

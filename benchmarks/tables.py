@@ -62,7 +62,7 @@ def _of_cost(report: Report) -> Tables:
         columns = {"write units per event": "write_units", "read units": "read_units"}
         found["Real log, three aggregates"] = _table(("records per batch",), logs, columns)
     titles = {"three_adds": "three ADDs and a query", "accept_and_watermark": "this"}
-    rows = {titles[name]: each for name, each in report["leaderboard"].items() if name in titles}
+    rows = {titles[name]: each for name, each in report["leaderboard"].items()}
     found["Leaderboard"] = _table(("design",), rows, {**_PER_EVENT, "error %": "error_percent"})
     windows = {engine: _spaced(designs) for engine, designs in report["windows"].items()}
     found["Windows: a day at minute precision"] = _table(("engine", "design"), windows, _WINDOWS)
@@ -84,24 +84,16 @@ def paged_tables(report: Report) -> Tables:
     found: Tables = {}
     if pages:
         log = {name: {**each, **pages["cpu"].get(name, {})} for name, each in pages["log"].items()}
-        columns = {
-            "units per event": "units",
-            "of which counting": "counting",
-            "requests to count": "calls",
-            "CPU to count, microseconds": "microseconds",
-        }
-        found[f"{PAGED}real log, three aggregates"] = [
-            ("counting by", *columns),
-            *((name, *(each.get(key) for key in columns.values())) for name, each in log.items()),
-        ]
+        columns = {"units per event": "units", "of which counting": "counting", "requests to count": "calls"}
+        found[f"{PAGED}real log, three aggregates"] = _table(
+            ("counting by",), log, columns | {"CPU to count, microseconds": "microseconds"}
+        )
         found[f"{PAGED}distinct members of the log"] = _table(
             ("members, kept as",), pages["distinct"], {"units per event": "units", "requests to count": "calls"}
         )
-        reads = {"read units": "units", "requests": "calls", "pages": "pages"}
-        found[f"{PAGED}reads"] = [
-            ("question", *reads),
-            *((name, *(each.get(key) for key in reads.values())) for name, each in pages["reads"].items()),
-        ]
+        found[f"{PAGED}reads"] = _table(
+            ("question",), pages["reads"], {"read units": "units", "requests": "calls", "pages": "pages"}
+        )
     return found
 
 
@@ -109,7 +101,6 @@ def _of_times(report: Report) -> Tables:
     asset = report["asset"]
     return {
         "CPU, microseconds per record": _across("step", _spaced(report["cpu"])),
-        "One big batch": [tuple(report["memory"]), tuple(report["memory"].values())],
         "Cold start": _table(("process",), report["cold_start"], _SECONDS),
         "Asset": [("part", "bytes"), *asset["parts"].items(), ("total", asset["total_bytes"])],
     }
@@ -129,7 +120,7 @@ def _rows(depth: int, found: Mapping[Any, Any], columns: Mapping[str, str]) -> I
         if depth > 1:
             yield from ((name, *row) for row in _rows(depth - 1, each, columns))
         else:
-            yield (name, *(each[key] for key in columns.values()))
+            yield (name, *(each.get(key) for key in columns.values()))
 
 
 def _across(kind: str, found: Mapping[str, Mapping[str, Any]]) -> list[Row]:

@@ -115,7 +115,6 @@ def _measure(design: HourAndMinuteKeys | PackedBuckets, usage: Usage, batch: int
     queries = 2 * len(PROVIDERS)
     return {
         "write_units": (usage.writes - before.writes) / len(placed),
-        "write_calls": (usage.calls - before.calls - read_calls) / len(placed),
         "read_units": read_units / queries,
         "read_calls": read_calls / queries,
         "dollars_per_million_reads": dollars_per_million(0, read_units / queries),

@@ -23,6 +23,7 @@ FIRST_JOB: Final = int(datetime(2096, 11, 18, 9, 23, 45, tzinfo=UTC).timestamp()
 
 _START: Final = datetime(2026, 11, 20, tzinfo=UTC)
 _CLIENTS: Final = 5_000
+_HOT: Final = 50
 
 
 class Job(NamedTuple):
@@ -32,10 +33,10 @@ class Job(NamedTuple):
     provider: str
 
 
-def hot(events: int, groups: int = 50, rate: int = 10) -> list[View]:
+def hot(events: int) -> list[View]:
     """Views of few pages, by Zipf's law: the n-th page has an n-th of the first one's views."""
-    weights = list(accumulate(1 / rank for rank in range(1, groups + 1)))
-    return _views(random.Random(1), events, lambda dice: dice.choices(range(groups), cum_weights=weights)[0], rate)
+    weights = list(accumulate(1 / rank for rank in range(1, _HOT + 1)))
+    return _views(random.Random(1), events, lambda dice: dice.choices(range(_HOT), cum_weights=weights)[0])
 
 
 def long_tail(events: int, groups: int) -> list[View]:
@@ -76,13 +77,13 @@ def truth(views: Sequence[View]) -> Counter[str]:
     return Counter(view.url for view in views)
 
 
-def _views(dice: random.Random, events: int, choose: Callable[[random.Random], int], rate: int = 10) -> list[View]:
+def _views(dice: random.Random, events: int, choose: Callable[[random.Random], int]) -> list[View]:
     return [
         View(
             url=f"myblog.com/article{choose(dice)}",
             # A client views one page per second, so that no two events are the same.
-            time=(_START + timedelta(seconds=number // rate)).isoformat(),
-            client=f"client{number % rate}-{dice.randrange(_CLIENTS)}",
+            time=(_START + timedelta(seconds=number // 10)).isoformat(),
+            client=f"client{number % 10}-{dice.randrange(_CLIENTS)}",
         )
         for number in range(events)
     ]
