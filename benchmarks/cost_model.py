@@ -76,11 +76,11 @@ _TENANT_READS: Final = 3.0
 TENANTS_MEASURED: Final = {1: 0.003, 100: 0.016, 1_000: 0.25, 10_000: 1.01}
 """Dollars per million to accept small events, 5,000 a flush, by tenants."""
 
-# Functions: seconds of CPU as measured with botocore but without network, and of waiting as assumed.
+# Functions: seconds of CPU as measured over HTTPS, and of waiting as assumed.
 _PARALLEL_REQUESTS: Final = 16
-_CPU_PER_RECORD, _CPU_PER_PACKED_EVENT, _CPU_PER_UPDATE = 6e-6, 1.5e-6, 0.42e-3
-_CPU_ACCEPTED, _CPU_ACCEPTED_PACKED, _CPU_PER_MESSAGE = 41e-6, 27e-6, 22e-6
-_CPU_RECEIVED, _CPU_RECEIVED_MORE = 0.6e-3, 16e-6
+_CPU_PER_RECORD, _CPU_PER_PACKED_EVENT, _CPU_PER_UPDATE = 6e-6, 1.5e-6, 0.77e-3
+_CPU_ACCEPTED, _CPU_ACCEPTED_PACKED, _CPU_PER_MESSAGE = 59e-6, 24e-6, 22e-6
+_CPU_RECEIVED, _CPU_RECEIVED_MORE = 1.0e-3, 16e-6
 """Per request with one event, and per further event in it."""
 _GB_PER_CPU: Final = 1769 / 1024
 """A function has a whole CPU at this memory size, and less in proportion: a second of CPU costs the same at any size.

@@ -1,4 +1,4 @@
-"""CPU time and memory of the aggregator's handler on records, with the network stubbed out."""
+"""CPU time and memory of the aggregator's handler on records, over HTTPS and of its own code alone."""
 
 from __future__ import annotations
 
@@ -6,31 +6,30 @@ import json
 import os
 import random
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
-from unittest.mock import patch
 
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 
 from benchmarks.best_times import cpu_seconds, microseconds, peak_bytes, run_python
 from benchmarks.designs.known import idempotent_counter
-from benchmarks.designs.ours import SHARD
+from benchmarks.designs.ours import PACKED_VIEW, SHARD, VIEW
+from benchmarks.https import https_client
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._commit.checkpoints import checkpoint_key
 from dynamodb_counters._control.registry import Registry, entries_of
-from dynamodb_counters._declarations import Aggregate, Count, Declaration, Event, Sum
+from dynamodb_counters._declarations import Aggregate, Count, Declaration, Sum
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._items.conditions import Attr
 from dynamodb_counters._items.table_schema import SEQUENCE_DIGITS
-from dynamodb_counters._table import Table, make_client
+from dynamodb_counters._table import Table
+from dynamodb_counters._writes.accept import accept_many
 from dynamodb_counters.exactly_once import shard_digest
 from simulation.memory.client_errors import EXCEPTIONS
 
-_VIEW: Final = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
 _AGENT: Final = (
     "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_9_1) AppleWebKit/537.36 (KHTML, like Gecko) "
     "Chrome/32.0.1700.77 Safari/537.36"
@@ -45,7 +44,7 @@ _ENVELOPE: Final = {
 CREATED: Final = 1795168800.0
 _CHANGE: Final = {"ApproximateCreationDateTime": CREATED, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
-_CHECKPOINT: Final = {
+CHECKPOINT: Final = {
     **checkpoint_key(shard_digest(SHARD)),
     "shard": {"S": SHARD},
     "applied_through": {"S": "1".zfill(SEQUENCE_DIGITS)},
@@ -54,26 +53,14 @@ _CHECKPOINT: Final = {
 
 
 def stub_client() -> Any:
+    """Leaves out the client: the goals compare the handler's own code with `json.loads`."""
     return SimpleNamespace(
         exceptions=EXCEPTIONS,
         update_item=lambda **_: {"ConsumedCapacity": {"CapacityUnits": 1.0}},
         put_item=lambda **_: {},
-        get_item=lambda **_: {"Item": _CHECKPOINT},
+        get_item=lambda **_: {"Item": CHECKPOINT},
         query=lambda **_: {"Items": []},
     )
-
-
-@contextmanager
-def botocore_without_network() -> Iterator[Any]:
-    """A client that does all its work but sends nothing."""
-    # Serves every request: a write's units, a query's items, a shard's checkpoint.
-    found = {"ConsumedCapacity": {"TableName": "counters", "CapacityUnits": 1.0}, "Items": [], "Item": _CHECKPOINT}
-    body = json.dumps(found).encode()
-    headers = {"content-type": "application/x-amz-json-1.0"}
-    answer = SimpleNamespace(status_code=200, headers=headers, content=body, raw=None, text="{}")
-    keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_DEFAULT_REGION": "us-east-1"}
-    with patch.dict(os.environ, keys), patch("botocore.httpsession.URLLib3Session.send", lambda *_: answer):
-        yield make_client()
 
 
 def measure(batches: tuple[int, ...], aggregates: tuple[int, ...], rounds: int) -> dict[str, Any]:
@@ -86,33 +73,45 @@ def _at(batch: int, aggregates: tuple[int, ...], rounds: int) -> dict[str, Any]:
     event = json.loads(payload)
     hot = of_few_groups(event)
     given = event["Records"]
-    with botocore_without_network() as client:
-        contenders: dict[str, Callable[[], object]] = {"decode": lambda: json.loads(payload)}
-        for number in aggregates:
-            contenders |= _of(number, event, hot, client if batch <= 1000 else None)
-        if batch <= 1000:  # Its cost per record is the same at any size.
-            contenders["powertools_looking"] = lambda: _process(given, lambda record: record.dynamodb.new_image)
-            idempotent = partial(_count_view, idempotent_counter(stub_client()))
-            contenders["powertools_idempotent"] = lambda: _process(given, idempotent)
-        return microseconds({name: (batch, run) for name, run in contenders.items()}, rounds)
+    contenders: dict[str, Callable[[], object]] = {"decode": lambda: json.loads(payload)}
+    for number in aggregates:
+        name, plan = f"aggregates_{number}", Plan(declarations(number))
+        contenders[f"{name}.fold"] = lambda plan=plan: fold(plan, changes_of(given))  # type: ignore[misc]
+        contenders[f"{name}.handler"] = partial(_handler(number, stub_client()), event)
+        contenders[f"{name}.handler_of_few_groups"] = partial(_handler(number, stub_client()), hot)
+    if batch <= 1000:  # Its cost per record is the same at any size.
+        contenders["powertools_looking"] = lambda: _process(given, lambda record: record.dynamodb.new_image)
+        idempotent = partial(_count_view, idempotent_counter(stub_client()))
+        contenders["powertools_idempotent"] = lambda: _process(given, idempotent)
+    return microseconds({name: (batch, run) for name, run in contenders.items()}, rounds)
 
 
-def _of(number: int, event: Any, hot: Any, client: Any) -> dict[str, Callable[[], object]]:
-    declared = declarations(number)
-    plan = Plan(declared)
-    found: dict[str, Callable[[], object]] = {
-        "fold": lambda: fold(plan, changes_of(event["Records"])),
-        "handler": partial(_handler(declared, stub_client()), event),
-    }
-    if client is not None:
-        found["handler_with_botocore"] = partial(_handler(declared, client), event)
-    found["handler_of_few_groups"] = partial(_handler(declared, stub_client()), hot)
-    return {f"aggregates_{number}.{name}": run for name, run in found.items()}
+def over_https(batches: tuple[int, ...], aggregates: tuple[int, ...], rounds: int) -> dict[str, dict[str, float]]:
+    """Microseconds of CPU per record with all that a client does, and records that a second of CPU is enough for."""
+    found = {}
+    with https_client(CHECKPOINT) as client:
+        for batch in batches:
+            contenders = {name: (batch, run) for name, run in _reaching(client, batch, aggregates)}
+            each = found[f"{batch} records: microseconds each"] = microseconds(contenders, rounds)
+            found[f"{batch} records: ceiling per second"] = {name: 1e6 / cpu for name, cpu in each.items()}
+    return found
 
 
-def _handler(declared: tuple[Aggregate, ...], client: Any) -> Callable[[Any], object]:
+def _reaching(client: Any, batch: int, aggregates: tuple[int, ...]) -> Iterator[tuple[str, Callable[[], object]]]:
+    """What counts the records, and accepts their events."""
+    event: dict[str, Any] = {"shardId": SHARD, "Records": records(batch)}
+    for number in aggregates:
+        yield f"aggregates: {number}", partial(_handler(number, client), event)
+        yield f"aggregates: {number}, few groups", partial(_handler(number, client), of_few_groups(event))
+    images = [record["dynamodb"]["NewImage"] for record in event["Records"]]
+    views, table = [{name: image[name]["S"] for name in VIEW.fields} for image in images], Table("counters", client)
+    yield "accept, 25 a call", partial(accept_many, table, VIEW, views)
+    yield "accept packed, a flush", partial(accept_many, table, PACKED_VIEW, views)
+
+
+def _handler(aggregates: int, client: Any) -> Callable[[Any], object]:
     """A handler that reads the shard's checkpoint again for each batch: else it would drop one that it had before."""
-    aggregator = warm_aggregator(Table("counters", client, clock=lambda: CREATED), declared)
+    aggregator = warm_aggregator(Table("counters", client, clock=lambda: CREATED), declarations(aggregates))
 
     def handle(event: Any) -> object:
         aggregator._checkpoints._read.clear()
@@ -152,18 +151,18 @@ def _count_view(count: Callable[..., Any], record: Any) -> None:
 def peak_memory(batch: int, aggregates: int) -> dict[str, float]:
     """Peak memory and CPU seconds of one whole batch, and those of decoding it, in a process of its own."""
     program = f"from benchmarks import cpu; cpu.print_peak({batch}, {aggregates})"
-    peak, before, seconds, decode = map(float, run_python(["-c", program], os.environ).split())
-    return {"peak_mb": peak / 1e6, "before_mb": before / 1e6, "cpu_seconds": seconds, "decode_seconds": decode}
+    found: dict[str, float] = json.loads(run_python(["-c", program], os.environ))
+    return found
 
 
 def print_peak(batch: int, aggregates: int) -> None:
     payload = json.dumps({"shardId": SHARD, "Records": records(batch)})
-    handle = _handler(declarations(aggregates), stub_client())
-    before = peak_bytes()
+    handle = _handler(aggregates, stub_client())
+    before = peak_bytes() / 1e6
     spent = cpu_seconds(lambda: handle(json.loads(payload)))
-    peak = peak_bytes()
+    found = {"peak_mb": peak_bytes() / 1e6, "before_mb": before, **spent}
     decode = min(cpu_seconds(lambda: json.loads(payload))["cpu_seconds"] for _ in range(3))
-    print(peak, before, spent["cpu_seconds"], decode)
+    print(json.dumps({**found, "decode_seconds": decode}))
 
 
 def declarations(number: int) -> tuple[Aggregate, ...]:
@@ -175,7 +174,7 @@ def declarations(number: int) -> tuple[Aggregate, ...]:
         {"pk": "STATUS#{status}", "measures": {"views": Count()}, "where": Attr("bytes").gt(1000)},
     ]
     return tuple(
-        Aggregate(f"aggregate-{index}", _VIEW, sk=f"STATISTICS#{index}", **kinds[index % len(kinds)])
+        Aggregate(f"aggregate-{index}", VIEW, sk=f"STATISTICS#{index}", **kinds[index % len(kinds)])
         for index in range(number)
     )
 

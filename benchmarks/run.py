@@ -80,6 +80,7 @@ def _sections(sizes: Sizes, say: Say, *, with_engine: bool) -> Iterator[Section]
         "CPU time",
         {
             "cpu": lambda _: cpu.measure(sizes.batches, sizes.aggregates, sizes.rounds),
+            "https": lambda _: cpu.over_https(sizes.batches[:2], sizes.aggregates, sizes.rounds),
             "memory": lambda _: cpu.peak_memory(sizes.big_batch, max(sizes.aggregates)),
         },
     )

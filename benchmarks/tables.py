@@ -101,6 +101,7 @@ def _of_times(report: Report) -> Tables:
     asset = report["asset"]
     return {
         "CPU, microseconds per record": _across("step", _spaced(report["cpu"])),
+        "CPU over HTTPS": _across("step", report["https"]),
         "Cold start": _table(("process",), report["cold_start"], _SECONDS),
         "Asset": [("part", "bytes"), *asset["parts"].items(), ("total", asset["total_bytes"])],
     }
