@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from benchmarks import cold_start, cost, cpu, latency, leaderboard, pages, reads, windows, workloads
+from benchmarks import cold_start, cost, cpu, latency, leaderboard, pages, partitions, reads, windows, workloads
 from benchmarks.databases import EngineDatabase, MemoryDatabase
 from benchmarks.designs import DESIGNS
 from benchmarks.designs.ours import Ours, OursOnThree, PackedEvents, PackedOnThree, PackedOnThreeAtOnce, PagedOnThree
@@ -45,9 +45,10 @@ class Sizes:
     cold_rounds: int = 7
     logged: int | None = None
     read: int = 20_000
+    days: float = 1.0
 
 
-TINY: Final = Sizes(200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, 1, 500, 500)
+TINY: Final = Sizes(200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, 1, 500, 500, 0.01)
 """Just enough to show that everything runs."""
 
 
@@ -90,11 +91,12 @@ def _sections(sizes: Sizes, say: Say, *, with_engine: bool) -> Iterator[Section]
     )
     yield "cost", {"cost": lambda _: _costs(sizes, say)}
     yield (
-        "leaderboard, windows and reads",
+        "leaderboard, windows, reads and partitions",
         {
             "leaderboard": lambda _: leaderboard.measure(sizes.players, _BATCH),
             "windows": lambda _: {"memory": windows.measure(MemoryDatabase(), 10)},
             "reads": lambda _: reads.measure(sizes.read),
+            "partitions": lambda _: partitions.measure(sizes.days),
         },
     )
     yield "groups in pages", {"pages": lambda _: pages.measure(sizes.rounds, sizes.logged)}

@@ -37,6 +37,7 @@ _QUESTIONS: Final = {
     "read units, again": "units",
     "calls, again": "calls",
 }
+_PARTITIONS: Final = {"write units per update": "units", "watermarks at most": "watermarks"}
 _LATENCY: Final = {"median, s": "p50", "to PutItem's": "p50_ratio", "99th percentile, to PutItem's": "p99_ratio"}
 _SECONDS: Final = {"CPU seconds": "cpu_seconds", "wall seconds": "wall_seconds"}
 
@@ -67,6 +68,7 @@ def _of_cost(report: Report) -> Tables:
     windows = {engine: _spaced(designs) for engine, designs in report["windows"].items()}
     found["Windows: a day at minute precision"] = _table(("engine", "design"), windows, _WINDOWS)
     found["Reads"] = _table(("question",), report["reads"], _QUESTIONS)
+    found["A hot item of several partitions"] = _table(("partitions",), report["partitions"], _PARTITIONS)
     if "latency" in report:
         found["Latency on DynamoDB Local"] = _table(("call",), report["latency"], _LATENCY)
     if "designs" in report["engine"]:
