@@ -78,10 +78,6 @@ NOT_MET: Final = {
         "runs land on either side of the goal: much of the fold's time is the first look at a record, which has left "
         "the processor's cache. Tried: sources looked up by type, counts as constants, fewer calls per record."
     ),
-    "units_at_64_partitions": (
-        "a watermark may go half an hour after the last batch of its shard, but a process looks at a shard's "
-        "checkpoint once an hour: until then the item may be larger than 2 KB, and an update takes a third unit."
-    ),
 }
 
 

@@ -20,9 +20,7 @@ from zlib import crc32
 
 from dynamodb_counters._table import make_client
 
-_LONGEST: Final = 3600
-"""Seconds until the process ends by itself."""
-
+_LONGEST: Final = 3600  # Seconds until the process ends by itself.
 _CERTIFICATE: Final = (
     *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"),
     *("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", "key.pem", "-out", "server.pem"),
@@ -43,8 +41,7 @@ def https_client(item: Mapping[str, Any]) -> Iterator[Any]:
         server = get_context("spawn").Process(target=_serve, args=(Path(folder), item, listener), daemon=True)
         server.start()
         environment = {
-            "AWS_ACCESS_KEY_ID": "testing",
-            "AWS_SECRET_ACCESS_KEY": "testing",
+            **dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "testing"),
             "AWS_DEFAULT_REGION": "us-east-1",
             "AWS_ENDPOINT_URL_DYNAMODB": f"https://localhost:{listener.getsockname()[1]}",
             "AWS_CA_BUNDLE": str(Path(folder) / "server.pem"),

@@ -3,43 +3,57 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeAlias
 
 from benchmarks.databases import TABLE, memory
 from benchmarks.designs.ours import VIEWS
 from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._items.table_schema import WATERMARK_PREFIX
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import DAY, HOUR, MINUTE
+from dynamodb_counters.exactly_once import WATERMARK_PREFIX, ExactlyOnce
 
 _LIFETIME: Final = 4 * HOUR
-_STEP: Final = 5 * MINUTE
-"""From a batch of a shard to its next one; every third ends a tumbling window."""
-
+_STEP: Final = 5 * MINUTE  # From a batch of a shard to its next one; every third ends a tumbling window.
+_Handle: TypeAlias = Callable[[Any], Any]
 _IMAGE: Final = {"_type": {"S": "view"}, "url": {"S": "hot"}}
 
 
 def measure(days: float) -> dict[str, dict[str, float]]:
-    """The item's write units per update, and the most watermarks that it has, by partitions."""
-    return {str(partitions): _measure(partitions, int(days * DAY / _STEP)) for partitions in (1, 4, 16, 64)}
+    """The item's write units per update and the most watermarks that it has, by partitions; units by the kernel."""
+    steps = int(days * DAY / _STEP)
+    return {
+        str(partitions): _measure(partitions, steps, _aggregator)
+        | {"kernel": _measure(partitions, steps, _kernel)["units"]}
+        for partitions in (1, 4, 16, 64)
+    }
 
 
-def _measure(partitions: int, steps: int) -> dict[str, float]:
-    database, updates, most = memory(), 0, 0
-    table = Table(TABLE, database.client, clock=database.clock)
+def _aggregator(table: Table) -> _Handle:
     aggregator = Aggregator(table, (VIEWS,), quarantine_retention_seconds=DAY)
-    feeds = [_feed(aggregator, table, number * _LIFETIME / partitions) for number in range(partitions)]
+    return lambda event: aggregator.handle(event, lambda: MINUTE).state(event)
+
+
+def _kernel(table: Table) -> _Handle:
+    counted = ExactlyOnce(TABLE, client=table.client, clock=table.clock)
+    return lambda event: counted.handle(event, lambda _: [(("URL#hot", "STATISTICS"), {"views": 1})])["state"]
+
+
+def _measure(partitions: int, steps: int, consumer: Callable[[Table], _Handle]) -> dict[str, float]:
+    database, most = memory(), 0
+    table = Table(TABLE, database.client, clock=database.clock)
+    handle = consumer(table)
+    feeds = [_feed(handle, table, number * _LIFETIME / partitions) for number in range(partitions)]
     for _ in range(steps):
-        updates += sum(map(next, feeds))
+        [*map(next, feeds)]
         database.clock.advance(_STEP)
         [item] = (item for item in database.items(TABLE) if item["pk"]["S"] == "URL#hot")
         most = max(most, sum(name.startswith(WATERMARK_PREFIX) for name in item))
-    return {"units": database.usage.items[TABLE, "URL#hot", "STATISTICS"] / updates, "watermarks": most}
+    return {"units": database.usage.items[TABLE, "URL#hot", "STATISTICS"] / (steps * partitions), "watermarks": most}
 
 
-def _feed(aggregator: Aggregator, table: Table, age: float) -> Iterator[int]:
-    """Updates by each batch of a partition, whose first shard has that age; an invocation ends within a minute."""
+def _feed(handle: _Handle, table: Table, age: float) -> Iterator[None]:
+    """Handle each batch of a partition, whose first shard has that age; an invocation ends within a minute."""
     dice, end = random.Random(age), table.clock() - age
     while True:
         end, sequence, batches = end + _LIFETIME, 10**22 + dice.randrange(10**21), 0
@@ -47,9 +61,9 @@ def _feed(aggregator: Aggregator, table: Table, age: float) -> Iterator[int]:
         while table.clock() < end:
             sequence, batches = sequence + dice.randrange(1, 10**18), batches + 1
             change = {"NewImage": _IMAGE, "SequenceNumber": str(sequence), "ApproximateCreationDateTime": table.clock()}
-            batch = {**event, "Records": [{"eventName": "INSERT", "dynamodb": change}]}
-            report = aggregator.handle(batch, lambda: MINUTE)
-            event["state"] = report.state(event)
-            yield report.updated
+            record = {"eventName": "INSERT", "eventSourceARN": "stream", "dynamodb": change}
+            event["state"] = handle({**event, "Records": [record]})
+            yield
             if batches % 3 == 0 or table.clock() >= end:
-                aggregator.handle({**event, "Records": [], "isFinalInvokeForWindow": True}, lambda: MINUTE)
+                handle({**event, "Records": [], "isFinalInvokeForWindow": True})
+                event["state"] = {}

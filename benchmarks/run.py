@@ -45,11 +45,11 @@ class Sizes:
     cold_rounds: int = 7
     logged: int | None = None
     read: int = 20_000
-    days: float = 1.0
+    days: float = 2.0
 
 
+# Just enough to show that everything runs.
 TINY: Final = Sizes(200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, 1, 500, 500, 0.01)
-"""Just enough to show that everything runs."""
 
 
 def run(sizes: Sizes, say: Say, keep: Keep, *, with_engine: bool = True) -> Report:

@@ -37,7 +37,7 @@ _QUESTIONS: Final = {
     "read units, again": "units",
     "calls, again": "calls",
 }
-_PARTITIONS: Final = {"write units per update": "units", "watermarks at most": "watermarks"}
+_PARTITIONS: Final = {"write units per update": "units", "by the kernel alone": "kernel", "watermarks": "watermarks"}
 _LATENCY: Final = {"median, s": "p50", "to PutItem's": "p50_ratio", "99th percentile, to PutItem's": "p99_ratio"}
 _SECONDS: Final = {"CPU seconds": "cpu_seconds", "wall seconds": "wall_seconds"}
 
