@@ -28,7 +28,7 @@ from itertools import islice
 from typing import Any, Final, Self
 
 from dynamodb_counters._assumptions import CLOCKS, FRESH, KNOWN_AT_ONCE, ONE_CLOCK, SETTLED_AFTER
-from dynamodb_counters._backfill.feeds import Pace, Scan, Source, is_emulated, paid_write, units_of
+from dynamodb_counters._backfill.feeds import Pace, Scan, Source, is_emulated, paid_write, scan_page, units_of
 from dynamodb_counters._backfill.runner import COMPLETE as ENDED
 from dynamodb_counters._backfill.runner import DRAINING, Progress, Runner, State, Totals, baselines, withheld
 from dynamodb_counters._commit.checkpoints import Checkpoints
@@ -158,7 +158,11 @@ class Emptying:
                 if (yield from self._emptied(registry)):
                     return
                 raise BackfillError("another process works on the same names: run it again")
-            self._require_uncounted(registry)
+            for each in registry.declarations:
+                # Processes fold what counts another name only over names that are folded.
+                counted = [below.name for below in with_below(each) if below.name in self.names]
+                if counted and each.name not in self.names and registry.entries[each.name].counts:
+                    raise BackfillError(f"{each.name!r} counts {counted[0]!r}: run it again")
             yield from self._rest(registry, STALE, self.fresh)
             write_registry(self.table, registry, list(self._changes(registry)), attributes={})
         raise BackfillError("the table's registry changes all the time: try again later")
@@ -167,13 +171,6 @@ class Emptying:
         if missing := sorted({*self.names} - registry.entries.keys()):
             raise BackfillError(f"{', '.join(missing)}: dropped by another process")
         return [registry.entries[name] for name in sorted(self.names)]
-
-    def _require_uncounted(self, registry: Registry) -> None:
-        """Refuse what another name counts: processes fold that only over names that are folded."""
-        for each in registry.declarations:
-            counted = [below.name for below in with_below(each) if below.name in self.names]
-            if counted and each.name not in self.names and registry.entries[each.name].counts:
-                raise BackfillError(f"{each.name!r} counts {counted[0]!r}: run it again")
 
     def _changes(self, registry: Registry) -> Iterator[tuple[Entry, Entry]]:
         """The next state of each name."""
@@ -223,16 +220,7 @@ class Emptying:
         return all(entries.get(name) == entry for name, entry in self.entries.items())
 
     def _scan(self, place: tuple[int, Any]) -> Mapping[str, Any]:
-        segment, start = place
-        request: Any = {"ExclusiveStartKey": start} if start else {}
-        return self.table.client.scan(
-            TableName=self.table.name,
-            Segment=segment,
-            TotalSegments=self.segments,
-            ConsistentRead=True,
-            ReturnConsumedCapacity="TOTAL",
-            **request,
-        )
+        return scan_page(self.table, place[0], self.segments, place[1])
 
     def _delete(self, item: Image) -> float:
         """Delete an item as it was read: in the next run its watermarks are later, or it has a baseline of that."""
@@ -524,13 +512,8 @@ def _sample(scan: Scan, source: Source, found: Estimate) -> tuple[list[Image], b
     items: list[Image] = []
     is_whole = True
     for segment in range(scan.segments):
-        answer: Mapping[str, Any] = source.table.client.scan(
-            TableName=source.table.name,
-            Segment=segment,
-            TotalSegments=scan.segments,
-            Limit=max(1, SAMPLED // scan.segments),
-            ReturnConsumedCapacity="TOTAL",
-        )
+        limit = max(1, SAMPLED // scan.segments)
+        answer = scan_page(source.table, segment, scan.segments, None, ConsistentRead=False, Limit=limit)
         items += answer["Items"]
         found.consumed += units_of(answer)
         is_whole &= "LastEvaluatedKey" not in answer

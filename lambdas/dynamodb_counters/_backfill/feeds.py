@@ -135,6 +135,13 @@ def paid_write(
     return True, units_of(answer)
 
 
+def scan_page(table: Table, segment: int, segments: int, start: Any, **more: Any) -> Mapping[str, Any]:
+    """A page of a segment, strongly consistent unless asked otherwise; it says what it has consumed."""
+    request: Any = {"ConsistentRead": True, **more} | ({"ExclusiveStartKey": start} if start else {})
+    place: Any = {"TableName": table.name, "Segment": segment, "TotalSegments": segments}
+    return table.client.scan(ReturnConsumedCapacity="TOTAL", **place, **request)
+
+
 @dataclass(slots=True)
 class Pace:
     """Holds a run back so that it consumes no more than some units a second, on average."""
@@ -259,17 +266,8 @@ class Scan:
 
     def _advance(self, segment: _Segment) -> None:
         source = self.sources[segment.number // self.segments]
-        request: Any = {
-            "TableName": source.table.name,
-            "Segment": segment.number % self.segments,
-            "TotalSegments": self.segments,
-            "ConsistentRead": True,
-            "Limit": segment.limit,
-            "ReturnConsumedCapacity": "TOTAL",
-        }
-        if segment.start is not None:
-            request["ExclusiveStartKey"] = segment.start
-        answer = source.table.client.scan(**request)
+        number = segment.number % self.segments
+        answer = scan_page(source.table, number, self.segments, segment.start, Limit=segment.limit)
         units = units_of(answer)
         if "LastEvaluatedKey" in answer and not source.is_foreign and all(map(is_bookkeeping, answer["Items"])):
             # Not sealed: the scan would meet the page, seal that, and so on without end.
@@ -436,18 +434,15 @@ class ServiceTime:
 
     def __call__(self) -> float:
         if self._monotonic() >= self._asked_at + ASKED_EVERY:
-            date = self._date()
+            answer = self._table.client.get_item(TableName=self._table.name, Key=header_key())
+            header = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+            try:
+                date = parsedate_to_datetime(header).timestamp() if header else None
+            except ValueError:
+                date = None
             if date is None:
                 return self._table.clock()
             # The date is carried on from when it has come: from when it was asked for, it would run ahead.
             self._asked_at = self._monotonic()
             self._ahead = max(self._ahead, date - self._asked_at)
         return self._monotonic() + self._ahead
-
-    def _date(self) -> float | None:
-        answer = self._table.client.get_item(TableName=self._table.name, Key=header_key())
-        header = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
-        try:
-            return parsedate_to_datetime(header).timestamp() if header else None
-        except ValueError:
-            return None

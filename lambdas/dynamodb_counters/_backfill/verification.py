@@ -321,18 +321,15 @@ class Verification(Runner):
 
     def _compare_all(self, pages: Pages) -> Iterator[Progress]:
         for part, parts, baseline in baselines(pages, 0, 1):
-            sums = self._with_later(pages, baseline, part, parts)
+            # Also groups that began since.
+            for _, change in pages.added():
+                for ref in change.added:
+                    if part_of(repr(ref), parts) == part:
+                        baseline.setdefault(ref, {})
+            most = self.sample * _SAMPLE
+            sums = {ref: each for ref, each in baseline.items() if part_of(f"sample{ref!r}", _SAMPLE) < most}
             yield self._progress(self._begun, self.compared, self.compared + len(sums))
             yield from self._compare(pages, sums)
-
-    def _with_later(self, pages: Pages, sums: Totals, part: int, parts: int) -> Totals:
-        """The baseline of each group of a part, also of groups that began since."""
-        for _, change in pages.added():
-            for ref in change.added:
-                if part_of(repr(ref), parts) == part:
-                    sums.setdefault(ref, {})
-        most = self.sample * _SAMPLE
-        return {ref: sums[ref] for ref in sums if most >= _SAMPLE or part_of(f"sample{ref!r}", _SAMPLE) < most}
 
     def _compare(self, pages: Pages, sums: Totals) -> Iterator[Progress]:
         left, origins = sorted(sums), self.feeds.origins(self.table)

@@ -129,7 +129,9 @@ def explain(table: Table, question: Question, *, scan: bool, limit: int = LINES)
 
     def added() -> Iterator[Line]:
         nonlocal count
-        for line in _lines(question, _scanned(source) if queries is None else _queried(table, queries), is_foreign):
+        pages = source.client.get_paginator("scan").paginate(TableName=source.name, ConsistentRead=True)
+        scanned = (item for page in pages for item in page["Items"])
+        for line in _lines(question, scanned if queries is None else _queried(table, queries), is_foreign):
             count += 1
             sums.update({name: sums.get(name, 0) + number for name, number in line.adds.items()})
             yield line
@@ -210,11 +212,6 @@ def _time_text(value: TypedValue | None) -> str:
     with suppress(*UNFOLDABLE):
         return f"{utc(event_seconds(value or {})):%Y-%m-%dT%H:%M:%SZ}"
     return ""
-
-
-def _scanned(table: Table) -> Iterator[Item]:
-    for page in table.client.get_paginator("scan").paginate(TableName=table.name, ConsistentRead=True):
-        yield from page["Items"]
 
 
 def _queried(table: Table, queries: _Queries) -> Iterator[Item]:

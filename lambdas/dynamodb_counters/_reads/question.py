@@ -216,7 +216,13 @@ class Question:
             raise InvalidArgumentError(missing[0], None, f"a value: {declared.name!r} has {', '.join(required)}")
         default, most = limits_of(declared, resource)
         limit = _integer(most)("limit", options.get("limit", str(default)))
-        parsed = parse_options(options) | {"limit": limit}
+        for name, other in (("last", "start"), ("as_of", "start"), ("as_of", "end")):
+            if {name, other} <= options.keys():
+                raise InvalidArgumentError(name, options[name], f"one span of time, not {other!r} as well")
+        for name, text in options.items():
+            if (choices := OPTIONS[name].schema.get("enum")) and text not in choices:
+                raise InvalidArgumentError(name, text, " or ".join(choices))
+        parsed = {name: OPTIONS[name].parse(name, text) for name, text in options.items()} | {"limit": limit}
         return cls(now=now, declared=declared, resource=resource, values=values, is_bounded=is_bounded, **parsed)
 
     @property
@@ -272,16 +278,6 @@ OPTIONS: Final[Mapping[str, Option]] = {
     if get_origin(hint) is Annotated
 }
 """The fields of a question that a text may give."""
-
-
-def parse_options(options: Mapping[str, str]) -> dict[str, Any]:
-    for name, other in (("last", "start"), ("as_of", "start"), ("as_of", "end")):
-        if {name, other} <= options.keys():
-            raise InvalidArgumentError(name, options[name], f"one span of time, not {other!r} as well")
-    for name, text in options.items():
-        if (choices := OPTIONS[name].schema.get("enum")) and text not in choices:
-            raise InvalidArgumentError(name, text, " or ".join(choices))
-    return {name: OPTIONS[name].parse(name, text) for name, text in options.items()}
 
 
 def kind_of(declared: Declaration | Event) -> str:

@@ -42,25 +42,6 @@ Values: TypeAlias = Mapping[str, object]
 Asked: TypeAlias = tuple[Window, Values, Interval]
 Buckets: TypeAlias = list[tuple[int, Mapping[str, Number]]]
 
-_Gaps: TypeAlias = Mapping[int, Number]
-"""Members that are active in a unit, by how many units ago they were active before."""
-
-
-def integrate(table: Table, window: Window, values: Values, interval: Interval, *, consistent: bool) -> Integral:
-    """A level over an interval: its value at the beginning, and its sum over time."""
-    values, complete = asked_group(table, window, values)
-    pk, before = window._pk_template.render(values), Interval(FIRST_SECOND, interval.start)
-    earlier, within = (plan_queries(window._kept_tiers, part) for part in (before, interval))
-    read = partial(_buckets, table, window, pk, consistent=consistent)
-    found = iter(table.each(read, [*earlier, *within]))
-    with localcontext(EXACT):
-        opening = sum(add_up(span, next(found)) for span in earlier)
-        held = list(zip(within, found, strict=True))
-        change, moments = sum(add_up(*each) for each in held), sum(add_moments(*each) for each in held)
-        value = opening * (interval.end - interval.start) + interval.end * change - moments
-        ends = utc(interval.start), utc(interval.end)
-        return Integral(whole(value), whole(opening), whole(opening + change), *ends, complete)
-
 
 def count_intervals(table: Table, asked: Sequence[Asked], *, consistent: bool) -> list[WindowCount]:
     """Count windows over an interval each, in one round trip."""
@@ -75,25 +56,6 @@ def count_intervals(table: Table, asked: Sequence[Asked], *, consistent: bool) -
             _count(interval, [add_up(span, next(found)) for span in spans], complete=complete)
             for (_, _, interval), (_, _, spans, complete) in zip(asked, planned, strict=True)
         ]
-
-
-def count_series(
-    table: Table, window: Window, values: Values, intervals: Sequence[Interval], *, consistent: bool
-) -> list[WindowCount]:
-    """Count adjoining intervals, in order, by one Query of a tier that separates them unless that costs more."""
-    values, complete = asked_group(table, window, values)
-    spans = series_spans(window, intervals)
-    if len(spans) > 1:
-        return count_intervals(table, [(window, values, interval) for interval in intervals], consistent=consistent)
-    pk = window._pk_template.render(values)
-    held, counts = dict(_buckets(table, window, pk, spans[0], consistent=consistent)), []
-    with localcontext(EXACT):
-        for interval in intervals:
-            part = Span(spans[0].tier, interval)
-            first, last = part.buckets
-            touched = [(bucket, held[bucket]) for bucket in range(first, last + 1) if bucket in held]
-            counts.append(_count(interval, [add_up(part, touched)], complete=complete))
-    return counts
 
 
 def series_spans(window: Window, intervals: Sequence[Interval]) -> list[Span]:
@@ -310,10 +272,35 @@ class WindowReader(SpanReader[Window, WindowCount]):
         """
         if not isinstance(self._declared.measure, TimeWeighted):
             raise InvalidArgumentError("window", self._declared.name, "one whose measure is TimeWeighted")
-        return integrate(self._table, self._declared, self._values, self._around(start, end), consistent=consistent)
+        table, window, interval = self._table, self._declared, self._around(start, end)
+        values, complete = self._group()
+        pk, before = window._pk_template.render(values), Interval(FIRST_SECOND, interval.start)
+        earlier, within = (plan_queries(window._kept_tiers, part) for part in (before, interval))
+        read = partial(_buckets, table, window, pk, consistent=consistent)
+        found = iter(table.each(read, [*earlier, *within]))
+        with localcontext(EXACT):
+            opening = sum(add_up(span, next(found)) for span in earlier)
+            held = list(zip(within, found, strict=True))
+            change, moments = sum(add_up(*each) for each in held), sum(add_moments(*each) for each in held)
+            value = opening * (interval.end - interval.start) + interval.end * change - moments
+            ends = utc(interval.start), utc(interval.end)
+            return Integral(whole(value), whole(opening), whole(opening + change), *ends, complete)
 
     def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[WindowCount]:
-        return count_series(self._table, self._declared, self._values, intervals, consistent=consistent)
+        # By one Query of a tier that separates the intervals, unless that costs more.
+        table, window, (values, complete) = self._table, self._declared, self._group()
+        spans = series_spans(window, intervals)
+        if len(spans) > 1:
+            return count_intervals(table, [(window, values, interval) for interval in intervals], consistent=consistent)
+        pk = window._pk_template.render(values)
+        held, counts = dict(_buckets(table, window, pk, spans[0], consistent=consistent)), []
+        with localcontext(EXACT):
+            for interval in intervals:
+                part = Span(spans[0].tier, interval)
+                first, last = part.buckets
+                touched = [(bucket, held[bucket]) for bucket in range(first, last + 1) if bucket in held]
+                counts.append(_count(interval, [add_up(part, touched)], complete=complete))
+        return counts
 
 
 class WindowReads(TableReads):
@@ -410,7 +397,13 @@ class ActiveReader(SpanReader[Aggregate, WindowCount]):
         units = numbers_by_unit(self._table, declared, values, whole, consistent=consistent)
         gaps = {unit: {int(gap): count for gap, count in found.items()} for unit, found in units}
         return [
-            WindowCount(_active(gaps, span), utc(each.start), utc(each.end), complete)
+            # Each member of a span counts at the first unit of it at which it is active.
+            WindowCount(
+                sum(n for unit in span for gap, n in gaps.get(unit, {}).items() if gap > unit - span.start),
+                utc(each.start),
+                utc(each.end),
+                complete,
+            )
             for span, each in zip(spans, intervals, strict=True)
         ]
 
@@ -438,12 +431,6 @@ def _longest(declared: Aggregate) -> int:
     """The longest span, in units."""
     assert isinstance(declared.source, Aggregate)
     return declared.source._longest
-
-
-def _active(gaps: Mapping[int, _Gaps], units: Iterable[int]) -> Number:
-    """The members of a span: each counts at the first unit of it at which it is active."""
-    first, count = min(units), 0
-    return sum((n for unit in units for gap, n in gaps.get(unit, {}).items() if gap > unit - first), count)
 
 
 @dataclass(frozen=True, slots=True)
