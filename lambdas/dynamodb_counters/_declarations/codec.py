@@ -12,13 +12,12 @@ from decimal import Decimal
 from functools import cache, lru_cache
 from typing import Any, Final, TypeVar
 
-from dynamodb_counters._declarations.aggregates import Aggregate, Counter, Ranking
+from dynamodb_counters._declarations.aggregates import Aggregate, Counter, Ranking, Window
 from dynamodb_counters._declarations.consistency import Declaration
 from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._declarations.measures import MEASURES, TimeWeighted
 from dynamodb_counters._declarations.sources import Direct, Event, Items, Packed, TableKeys
 from dynamodb_counters._declarations.thresholds import Threshold
-from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters.errors import InvalidArgumentError
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Final, Literal, TypeAlias
 
-from dynamodb_counters._declarations.aggregates import GAP, MAX_GROUPS, Aggregate, OnExpiry
+from dynamodb_counters._declarations.aggregates import GAP, MAX_GROUPS, Aggregate, OnExpiry, Window
 from dynamodb_counters._declarations.checks import (
     Fields,
     field_names,
@@ -22,7 +22,6 @@ from dynamodb_counters._declarations.checks import (
 from dynamodb_counters._declarations.measures import Count, shown
 from dynamodb_counters._declarations.quotas import Quota
 from dynamodb_counters._declarations.sources import Event, Items
-from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items.conditions import Attr, Condition
 from dynamodb_counters._items.conversions import format_number
 from dynamodb_counters._items.derived_fields import LEAST_ERROR, LOG, MOST_ERROR, ORDER, parts_of

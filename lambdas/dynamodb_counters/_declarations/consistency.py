@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from itertools import combinations, product
 from typing import Final, TypeAlias
 
-from dynamodb_counters._declarations.aggregates import PARTITION_MARK, Aggregate
+from dynamodb_counters._declarations.aggregates import PARTITION_MARK, Aggregate, Window
 from dynamodb_counters._declarations.checks import named_key, require_name
 from dynamodb_counters._declarations.composites import Composite
 from dynamodb_counters._declarations.sources import Direct, Event, Items
 from dynamodb_counters._declarations.thresholds import Threshold, armed
-from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items import table_schema as schema
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
 from dynamodb_counters.errors import InvalidArgumentError

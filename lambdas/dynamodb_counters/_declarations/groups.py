@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from decimal import localcontext
 from typing import Any, TypeAlias, TypeVar
 
-from dynamodb_counters._declarations.aggregates import GAP, WRITE_SHARD_FIELD, Aggregate
+from dynamodb_counters._declarations.aggregates import GAP, WRITE_SHARD_FIELD, Aggregate, Window
 from dynamodb_counters._declarations.sources import Direct, Event, Items
-from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items.conversions import EXACT, Number, key_text, parse_number, whole
 from dynamodb_counters._items.derived_fields import expected_text, parts_of
 from dynamodb_counters._items.key_templates import is_hashed

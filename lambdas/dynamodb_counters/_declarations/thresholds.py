@@ -8,11 +8,10 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Final, Literal
 
-from dynamodb_counters._declarations.aggregates import Aggregate
+from dynamodb_counters._declarations.aggregates import Aggregate, Window
 from dynamodb_counters._declarations.checks import require_bool, require_choice, require_name
 from dynamodb_counters._declarations.composites import ActiveMembers, Distinct, Extremes, Percentiles, read_by
 from dynamodb_counters._declarations.measures import Average, Count, Sum
-from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items.conversions import Number, require_storable
 from dynamodb_counters.errors import InvalidArgumentError
 

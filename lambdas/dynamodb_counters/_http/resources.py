@@ -133,7 +133,8 @@ class CountResources:
         values, options = _parameters(query_string), dict[str, str]()
         for option in values.keys() & {*options_of(declared, resource)}:
             options[option] = values.pop(option)
-        return self._documents.answer(self._question(declared, resource, options, filled_in(values, bound)))
+        now, values = self._documents.clock(), filled_in(values, bound)
+        return self._documents.answer(Question.parse(declared, resource, options, values, now, is_bounded=True))
 
     def batch(self, document: object, bound: Bound = _NONE) -> Document:
         """Read groups of any aggregates and spans of any windows, as a request's body lists them."""
@@ -162,11 +163,6 @@ class CountResources:
         counts = count_intervals(self._documents.table, spans, consistent=False)
         return [count_document(each, plain(count)) for each, count in zip(questions, counts, strict=True)]
 
-    def _question(
-        self, declared: Any, resource: str, options: Mapping[str, str], values: Mapping[str, str]
-    ) -> Question:
-        return Question.parse(declared, resource, options, values, self._documents.clock(), is_bounded=True)
-
     def _declared(self, name: str, what: str, served: Iterable[Declaration | Event]) -> Any:
         by_name = {each.name: each for each in served}
         if name not in by_name:
@@ -187,7 +183,7 @@ class CountResources:
         if sum(map(len, values.values())) > MAX_GROUP_BYTES:
             raise bad_request(f"invalid {where}.values: expected at most {MAX_GROUP_BYTES} bytes, as a group has")
         declared = self._declared(texts.pop(member), member, batched(self._served, declarable))
-        question = self._question(declared, "get", texts, values)
+        question = Question.parse(declared, "get", texts, values, self._documents.clock(), is_bounded=True)
         if not question.is_whole:
             raise bad_request(f"invalid {where}.values: expected a value for each of {', '.join(declared.fields)}")
         return question

@@ -173,7 +173,9 @@ class Session:
     def ask(self, resource: str, name: str, values: Sequence[str], options: Mapping[str, Any]) -> Question:
         """A question about the declaration with a name; options that are left out are None."""
         declared = self._find(name, resource)
-        return Question.parse(declared, resource, _texts(options), fields_of(values, None), self.clock())
+        given = ((name, value) for name, value in options.items() if value is not None)
+        texts = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in given}
+        return Question.parse(declared, resource, texts, fields_of(values, None), self.clock())
 
     def _find(self, name: str, resource: str) -> Any:
         """The declaration with a name of which there is something to ask; otherwise a usage error that lists them."""
@@ -311,11 +313,6 @@ def fields_of(given: Sequence[str], known: Sequence[str] | None) -> dict[str, st
             raise click.UsageError(f"the field {name!r} is given twice")
         values[name] = value
     return values
-
-
-def _texts(options: Mapping[str, Any]) -> dict[str, str]:
-    given = ((name, value) for name, value in options.items() if value is not None)
-    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in given}
 
 
 _FLAGS: Final = {"start": "--since", "end": "--until"}
