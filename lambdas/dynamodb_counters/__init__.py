@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from dynamodb_counters._items.conditions import Attr as Attr
     from dynamodb_counters._items.conditions import Condition as Condition
     from dynamodb_counters._quarantine.quarantine import Quarantined as Quarantined
-    from dynamodb_counters._reads.explanation import Explanation as Explanation
-    from dynamodb_counters._reads.explanation import Line as Line
+    from dynamodb_counters._reads.events import Explanation as Explanation
+    from dynamodb_counters._reads.events import Line as Line
     from dynamodb_counters._reads.group_reads import Extreme as Extreme
     from dynamodb_counters._reads.group_reads import Ranked as Ranked
     from dynamodb_counters._reads.span_reads import ActiveReader as ActiveReader
@@ -71,7 +71,7 @@ _NAMES = {
     "_declarations.sources": "TableKeys",
     "_erase.eraser": "Erased",
     "_items.conditions": "Attr Condition",
-    "_reads.explanation": "Explanation Line",
+    "_reads.events": "Explanation Line",
     "_reads.group_reads": "Extreme Ranked",
     "_reads.span_reads": "ActiveReader Distribution DistributionReader WindowReader",
     "_reads.window_counts": "Integral WindowCount",

@@ -24,8 +24,7 @@ from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Uncounted
 from dynamodb_counters._quarantine import quarantine
 from dynamodb_counters._quarantine.quarantine import Quarantined
-from dynamodb_counters._reads.event_reads import EventReads
-from dynamodb_counters._reads.explanation import LINES, Explanation, explain
+from dynamodb_counters._reads.events import LINES, EventReads, Explanation, explain
 from dynamodb_counters._reads.group_reads import ExtremeReads, GroupReads, RankingReads
 from dynamodb_counters._reads.question import Question
 from dynamodb_counters._reads.span_reads import ActiveReads, DistributionReads, WindowReads

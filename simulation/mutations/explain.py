@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 EXPLAIN: Final = r"""
-== _reads/explanation.py
+== _reads/events.py
 * the group is not read again
 - after = _numbers(table, question)
 + after = before

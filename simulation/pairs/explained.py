@@ -10,7 +10,7 @@ from typing import Any, Final
 from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Window
 from dynamodb_counters._declarations.composites import group_fields
 from dynamodb_counters._items.table_schema import SCORE
-from dynamodb_counters._reads.explanation import Explanation, Line, explain
+from dynamodb_counters._reads.events import Explanation, Line, explain
 from dynamodb_counters._reads.question import Question
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import utc

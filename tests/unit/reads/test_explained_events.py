@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, InvalidArgumentError, Sum
-from dynamodb_counters._reads.explanation import Explanation, explain
+from dynamodb_counters._reads.events import Explanation, explain
 from dynamodb_counters._reads.question import Question
 from simulation.counters_in_memory import counters_in_memory
 

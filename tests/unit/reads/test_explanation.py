@@ -31,7 +31,7 @@ from dynamodb_counters import (
     TableKeys,
     Window,
 )
-from dynamodb_counters._reads.explanation import CHANGED, UNEXPLAINED
+from dynamodb_counters._reads.events import CHANGED, UNEXPLAINED
 from dynamodb_counters.errors import ChangedError
 from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dynamodb_counters import Counters, Event, InvalidArgumentError
 from dynamodb_counters._items.conversions import event_seconds
-from dynamodb_counters._reads.event_reads import time_ranges
+from dynamodb_counters._reads.events import time_ranges
 from simulation.metered_table import MeteredTable
 
 VIEW: Final = Event("view", pk="URL#{url}", sk="T#{time}#C#{client}")

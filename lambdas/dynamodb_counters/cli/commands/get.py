@@ -23,7 +23,7 @@ from dynamodb_counters._http.requests import read_json
 from dynamodb_counters._http.resources import Document, Documents
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import CROSSING_PREFIX
-from dynamodb_counters._reads import explanation
+from dynamodb_counters._reads.events import explain as explain_question
 from dynamodb_counters._reads.question import MAX_LIMIT, ORDERS, SPAN, Position, Question, kind_of
 from dynamodb_counters._reads.table_reads import query
 from dynamodb_counters.cli.output import (
@@ -244,7 +244,7 @@ def explain(session: Session, name: str, group: tuple[str, ...], *, limit: int, 
     Exit code 1: the number differs from the sum of its lines.
     """
     question = session.ask("get", name, group, when)
-    explained = explanation.explain(session.table, question, scan=scan, limit=limit)
+    explained = explain_question(session.table, question, scan=scan, limit=limit)
     table = grid("key", "time", "adds", keep=("adds",))
     for line in explained.lines:
         table.add_row(group_text(line.key), line.time, group_text(line.adds))
