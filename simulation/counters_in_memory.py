@@ -18,7 +18,7 @@ from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX
 from dynamodb_counters._table import Bulk, Table
 from dynamodb_counters._timeline.tiers import DAY, HOUR
 from dynamodb_counters.errors import InvalidArgumentError
-from dynamodb_counters.testing._in_memory import START, checked, one_by_one
+from dynamodb_counters.testing import START, checked, one_by_one
 from simulation.memory import request_checks
 from simulation.memory.memory_client import MemoryDynamoDB, paginator
 from simulation.memory.memory_stream import MemoryStream, Record

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dynamodb_counters._table import Table
-from dynamodb_counters.testing._in_memory import one_by_one
+from dynamodb_counters.testing import one_by_one
 from simulation.aws import sigv4
 from simulation.aws.sigv4 import LANDING_SECONDS, SKEW_SECONDS
 from simulation.clock import VirtualClock

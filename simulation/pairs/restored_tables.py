@@ -16,7 +16,7 @@ from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
-from dynamodb_counters.testing._in_memory import one_by_one
+from dynamodb_counters.testing import one_by_one
 from simulation.faults.disorder import in_disorder
 from simulation.pairs.calls import Runner
 from simulation.schedules.backend import MemoryBackend

@@ -18,7 +18,7 @@ from dynamodb_counters import Counters, Distinct, Event
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._timeline.tiers import DAY, HOUR
-from dynamodb_counters.testing._in_memory import one_by_one
+from dynamodb_counters.testing import one_by_one
 from simulation.faults.faulty_client import FaultPlan
 from simulation.memory.memory_stream import Record
 from simulation.schedules.backend import MemoryBackend

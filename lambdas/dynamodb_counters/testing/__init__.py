@@ -1,10 +1,421 @@
-"""Tests of your own code: counters in memory, counted at once, with a clock that you move."""
+"""Tests of your own code: counters in memory, counted at once, with a clock that you move.
 
-from dynamodb_counters.testing._in_memory import (
-    CountersInMemory,
-    QuarantinedRecordsError,
-    TestClock,
-    counters_in_memory,
-)
+`counters_in_memory` makes real `Counters` on tables in moto, whose streams are counted at once and whose items expire.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import cache, partial
+from itertools import zip_longest
+from typing import Any, Final, Literal
+
+import boto3
+from botocore.config import Config
+
+from dynamodb_counters._commit.batch import Aggregator
+from dynamodb_counters._counters import Counters
+from dynamodb_counters._declarations import Declarable, Declaration, Items, TableKeys, flatten, require_consistent
+from dynamodb_counters._fold.crossing_events import event_entry
+from dynamodb_counters._fold.records import MAX_TTL_AGE, Record, table_of
+from dynamodb_counters._items.table_schema import CROSSING, LEADERBOARD, PK, QUARANTINE, RANKING_INDEX, SCORE, SK, TYPE
+from dynamodb_counters._quarantine.quarantine import STATE, WAITING, Quarantined, read_quarantine_item
+from dynamodb_counters._table import Bulk, Table
+from dynamodb_counters._timeline.tiers import DAY
+from dynamodb_counters.errors import CountersError, InvalidArgumentError
+
+try:
+    from moto import mock_aws
+    from moto.core.models import DEFAULT_ACCOUNT_ID
+    from moto.dynamodb.models import dynamodb_backends
+except ImportError as missing:
+    needed = 'counters in memory need moto: pip install "cdk-dynamodb-counters[testing]"'
+    raise ImportError(needed) from missing
 
 __all__ = ["CountersInMemory", "QuarantinedRecordsError", "TestClock", "counters_in_memory"]
+
+START: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_LISTED: Final = 5
+
+_REGION: Final = "us-east-1"
+_TTL_IDENTITY: Final = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
+_INDEX: Final = {
+    "IndexName": RANKING_INDEX,
+    "Projection": {"ProjectionType": "KEYS_ONLY"},
+    "KeySchema": [{"AttributeName": LEADERBOARD, "KeyType": "HASH"}, {"AttributeName": SCORE, "KeyType": "RANGE"}],
+}
+
+# moto does not know addresses that carry an account id.
+_CONFIG: Final = Config(account_id_endpoint_mode="disabled", retries={"total_max_attempts": 1})
+
+
+class TestClock:
+    """A clock that moves only by `advance`; call it for seconds since 1970.
+
+    `counters_in_memory` makes it: ``counters.clock``.
+    """
+
+    __test__ = False
+    """It is no test, whatever pytest makes of its name."""
+
+    def __init__(self, now: datetime, expire: Callable[[float], None]) -> None:
+        if not isinstance(now, datetime) or now.tzinfo is None:
+            raise InvalidArgumentError("now", now, "a datetime with a time zone")
+        self._seconds = now.timestamp()
+        self._expire = expire
+
+    def __call__(self) -> float:
+        """Seconds since 1970."""
+        return self._seconds
+
+    @property
+    def now(self) -> datetime:
+        """The time, in UTC."""
+        return datetime.fromtimestamp(self._seconds, UTC)
+
+    def advance(self, duration: timedelta) -> None:
+        """Let time pass; items whose TTL is over on the way expire at their time, and that is counted.
+
+        DynamoDB itself may take days to delete an expired item. Reads never count one that is still there.
+
+        Parameters
+        ----------
+        duration : timedelta
+            How far; not negative.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If time would go back.
+        """
+        if not isinstance(duration, timedelta) or duration < timedelta(0):
+            raise InvalidArgumentError("duration", duration, "a timedelta that is not negative")
+        self._expire(self._seconds + duration.total_seconds())
+
+    def _set(self, seconds: float) -> None:
+        self._seconds = max(self._seconds, seconds)
+
+
+class OneByOne(Executor):
+    """A thread pool without threads: everything runs in its order."""
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        """Call the function at once."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*arguments, **named))
+        except Exception as error:  # noqa: BLE001
+            future.set_exception(error)
+        return future
+
+
+def one_by_one(table: Table) -> Table:
+    """Let a table send its requests one after the other; return it."""
+    vars(table)["pool"] = OneByOne()
+    return table
+
+
+class QuarantinedRecordsError(CountersError, AssertionError):
+    """Records could not be counted; `entries` says which and why."""
+
+    def __init__(self, entries: list[Quarantined]) -> None:
+        lines = [f"- {entry.reason}: {entry.content}" for entry in entries[:_LISTED]]
+        lines += [f"- and {len(entries) - _LISTED} more"] if len(entries) > _LISTED else []
+        super().__init__("\n".join([f"{len(entries)} quarantined, so not counted:", *lines]))
+        self.entries = entries
+
+
+class CountersInMemory(Counters):
+    """`Counters` on tables in moto; `counters_in_memory` makes them.
+
+    Every read and write of `Counters` is the real one. When a write returns, the real aggregator has counted it.
+    """
+
+    _bulk: Bulk = "put"
+    """moto takes no parameters in a PartiQL INSERT."""
+
+    def __init__(self, declarations: tuple[Declaration, ...], now: datetime) -> None:
+        self._clock = TestClock(now, self._expire_until)
+        self._lock = threading.RLock()
+        self._expired: list[Quarantined] = []
+        sources = [declared.source for declared in declarations]
+        keys = next((one.keys for one in sources if isinstance(one, Items) and one.keys is not None), None)
+        self._client, self._tables = self._open(keys)
+        super().__init__(self._tables[0].name, client=self._client, bulk=self._bulk, clock=self._clock)
+        one_by_one(self._table)
+        self._start(declarations)
+
+    @property
+    def client(self) -> Any:
+        """A boto3 client of the tables, for code under test; what it writes is counted at once."""
+        return self._client
+
+    @property
+    def table(self) -> Any:
+        """boto3's ``Table`` where your own items lie: the source table if `Items` name their ``keys``, else this one.
+
+        What it writes is counted at once. Keys are strings here.
+        """
+        resource = _session().resource("dynamodb", config=_CONFIG).Table(self._tables[-1].name)
+        self._count_writes_of(resource.meta.client)
+        return resource
+
+    @property
+    def table_name(self) -> str:
+        """The name of the table of the counts, for the requests of `client`."""
+        return self._table.name
+
+    @property
+    def clock(self) -> TestClock:
+        """The time of the table, the aggregator and all reads."""
+        return self._clock
+
+    def require_all_counted(self) -> None:
+        """Raise `QuarantinedRecordsError` if records wait in the quarantine, or have expired there."""
+        if entries := [*self._expired, *self.quarantined()]:
+            raise QuarantinedRecordsError(entries)
+
+    def crossings(self) -> list[dict[str, Any]]:
+        """Return the crossings of thresholds, in order: of each the detail of its event on EventBridge.
+
+        Returns
+        -------
+        list of dict
+            With ``threshold``, ``group``, ``level``, ``direction``, ``old``, ``new`` and the event's other members;
+            numbers are `int` or `Decimal`.
+
+        Examples
+        --------
+        >>> [each["level"] for each in counters.crossings()]  # doctest: +SKIP
+        [Decimal('0.8'), 1]
+        """
+
+        def order(detail: dict[str, Any]) -> Any:
+            # As a number has passed levels, several of them in one change, too.
+            level = detail["level"]
+            return detail["at"], detail["sequence"], level if detail["direction"] == "up" else -level
+
+        items = [item for item in self._tables[0].items() if item.get(TYPE) == {"S": CROSSING}]
+        details = (json.loads(event_entry(item, "", "")["Detail"], parse_float=Decimal) for item in items)
+        return sorted(details, key=order)
+
+    def _open(self, keys: TableKeys | None) -> tuple[Any, Sequence[Any]]:
+        """Return a client, and the table of the counts with the source table if there is one."""
+        client = make_client()
+        tables = [MotoTable.create(client, (PK, SK), "ttl", self._clock)]
+        if keys is not None:
+            names = tuple(name for name in (keys.partition_key, keys.sort_key) if name is not None)
+            tables.append(MotoTable.create(client, names, keys.ttl or "", self._clock))
+        return client, tables
+
+    def _start(self, declarations: tuple[Declaration, ...]) -> None:
+        """Let the aggregator count what is written from now on."""
+        reached = Table(self._table.name, make_client(), self._bulk, self._clock, lambda _: None)
+        source = table_of(self._tables[-1].stream_arn) if len(self._tables) > 1 else None
+        make = partial(Aggregator, one_by_one(reached), declarations, quarantine_retention_seconds=14 * DAY)
+        make().handle({})  # Without a source table, whose items may be older, all names are complete.
+        self._aggregator = make(source_table=source)
+        self._aggregator.handle({})
+        self._count_writes_of(self._client)
+
+    def _count_writes_of(self, client: Any) -> None:
+        call: Callable[..., Any] = client._make_api_call  # noqa: SLF001
+
+        def counted(*arguments: Any) -> Any:
+            # moto checks a condition and writes in two steps, between which another thread may write.
+            with self._lock:
+                try:
+                    return call(*arguments)
+                finally:
+                    self._catch_up()
+
+        vars(client)["_make_api_call"] = counted
+
+    def _catch_up(self) -> None:
+        """Count what the streams have."""
+        while batches := [(table.shard, records) for table in self._tables if (records := table.new_records())]:
+            for shard, records in batches:
+                self._aggregator.handle({"shardId": shard, "Records": records})
+
+    def _expire_until(self, until: float) -> None:
+        with self._lock:
+            while (due := min(table.next_expiry(self._clock()) for table in self._tables)) <= until:
+                self._clock._set(due)  # noqa: SLF001
+                for table in self._tables:
+                    entries = (item for item in table.expire(due) if item.get(TYPE) == {"S": QUARANTINE})
+                    waiting = (item for item in entries if item.get(STATE) == {"S": WAITING})
+                    self._expired += map(read_quarantine_item, waiting)
+                self._catch_up()
+            self._clock._set(until)  # noqa: SLF001
+
+
+@contextmanager
+def counters_in_memory(
+    declarations: Iterable[Declarable],
+    *,
+    now: datetime = START,
+    quarantine: Literal["raise", "keep"] = "raise",
+) -> Iterator[CountersInMemory]:
+    """Count in memory, at once, by the code that runs in Lambda: for the tests of your code.
+
+    No AWS account, no network, no waiting. It is one of moto's ``mock_aws``: within it, all your clients of AWS talk to
+    moto.
+
+    Parameters
+    ----------
+    declarations : iterable of Aggregate, Window, Distinct, ActiveMembers, Percentiles or Extremes
+        Declarations to count by, and each `Threshold` to watch them by.
+    now : datetime, optional
+        Where the clock begins, with a time zone. Default 2026-01-01T00:00Z.
+    quarantine : {"raise", "keep"}, optional
+        Reaction at the end to records that could not be counted. Default ``"raise"``: `QuarantinedRecordsError`.
+        ``"keep"``: nothing; ``counters.quarantined()`` lists them.
+
+    Yields
+    ------
+    CountersInMemory
+        `Counters` with a ``clock``, a ``client`` and a ``table``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        An argument is refused, or the declarations contradict each other.
+    QuarantinedRecordsError
+        At the end: records could not be counted, such as events without an attribute that is summed.
+
+    Examples
+    --------
+    >>> from dynamodb_counters import Aggregate, Count, Event
+    >>> view = Event("view", pk="URL#{url}", sk="T#{time}")
+    >>> views = Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", views=Count())
+    >>> with counters_in_memory([views]) as counters:
+    ...     outcome = counters.accept(view, {"url": "/", "time": "2026-01-01T00:00:00Z"})
+    ...     counters.get(views, url="/").measures
+    {'views': 1}
+    """
+    flat = checked(declarations, quarantine)
+    with mock_aws():
+        counters = CountersInMemory(flat, now)
+        yield counters
+        if quarantine == "raise":
+            counters.require_all_counted()
+
+
+def checked(declarations: Iterable[Declarable], quarantine: str) -> tuple[Declaration, ...]:
+    """Return the declarations, one by one; refuse what are none, and an unknown `quarantine`."""
+    if quarantine not in ("raise", "keep"):
+        raise InvalidArgumentError("quarantine", quarantine, "'raise' or 'keep'")
+    try:
+        flat = flatten(declarations)
+    except (AttributeError, TypeError):
+        expected = "an iterable of Aggregate, Window, Distinct, ActiveMembers, Percentiles or Extremes"
+        raise InvalidArgumentError("declarations", declarations, expected) from None
+    require_consistent(flat)
+    return flat
+
+
+@cache
+def _session() -> boto3.Session:
+    return boto3.Session("testing", "testing", region_name=_REGION)
+
+
+def make_client() -> Any:
+    """Make a client of what moto stands for."""
+    return _session().client("dynamodb", config=_CONFIG)
+
+
+@dataclass
+class MotoTable:
+    """A table with a stream of one shard."""
+
+    name: str
+    keys: tuple[str, ...]
+    ttl: str
+    client: Any
+    clock: Callable[[], float]
+    stream_arn: str
+    shard: str
+    read: int = 0
+    """The number of records of its stream that were read."""
+
+    @classmethod
+    def create(cls, client: Any, keys: tuple[str, ...], ttl: str, clock: Callable[[], float]) -> MotoTable:
+        """Create a table under a new name; that of the counts has its index."""
+        name = f"counters-{uuid.uuid4().hex[:8]}"
+        types = dict.fromkeys(keys, "S")
+        more: dict[str, Any] = {}
+        if keys == (PK, SK):
+            types |= {LEADERBOARD: "S", SCORE: "N"}
+            more["GlobalSecondaryIndexes"] = [_INDEX]
+        created = client.create_table(
+            TableName=name,
+            AttributeDefinitions=[{"AttributeName": each, "AttributeType": kind} for each, kind in types.items()],
+            KeySchema=[
+                {"AttributeName": each, "KeyType": kind} for each, kind in zip(keys, ("HASH", "RANGE"), strict=False)
+            ],
+            BillingMode="PAY_PER_REQUEST",
+            StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+            **more,
+        )
+        arn = created["TableDescription"]["LatestStreamArn"]
+        return cls(name, keys, ttl, client, clock, arn, _backend(name).stream_shard.id)
+
+    def items(self) -> list[dict[str, Any]]:
+        """Return all items."""
+        return [item.to_json()["Attributes"] for item in _backend(self.name).all_items()]
+
+    def new_records(self) -> list[Record]:
+        """Return the records that have come since the last call."""
+        # What a failed transaction has written is gone with its records: moto puts back the table as it was.
+        stored = _backend(self.name).stream_shard.items
+        fresh = [each.record for each in stored[self.read :]]
+        self.read = len(stored)
+        created, arn = {"ApproximateCreationDateTime": float(int(self.clock()))}, self.stream_arn
+        standing = [record for record, after in zip_longest(fresh, fresh[1:]) if _stands(record, after)]
+        return [{**each, "eventSourceARN": arn, "dynamodb": {**each["dynamodb"], **created}} for each in standing]
+
+    def next_expiry(self, now: float) -> float:
+        """Return when the next item expires: now, if its TTL is over; infinity if none does."""
+        return min((max(self._expires(item, now), now) for item in self.items()), default=math.inf)
+
+    def expire(self, now: float) -> list[dict[str, Any]]:
+        """Delete items whose TTL is over, as DynamoDB does in the background; return them."""
+        due = [item for item in self.items() if self._expires(item, now) <= now]
+        for item in due:
+            self.client.delete_item(TableName=self.name, Key={name: item[name] for name in self.keys})
+            _backend(self.name).stream_shard.items[-1].record["userIdentity"] = _TTL_IDENTITY
+        return due
+
+    def _expires(self, item: dict[str, Any], now: float) -> float:
+        """Return its TTL; DynamoDB leaves alone what is no number, or lies five years back."""
+        ttl = float(item.get(self.ttl, {}).get("N", math.inf))
+        return ttl if ttl > now - MAX_TTL_AGE else math.inf
+
+
+def _stands(record: Record, after: Record | None) -> bool:
+    """Whether DynamoDB would have written this record of moto's, too.
+
+    moto inserts an item that an update creates in two records, and has a record of a write that changes nothing.
+    """
+    change = record["dynamodb"]
+    if record["eventName"] == "MODIFY":
+        return bool(change["OldImage"] != change["NewImage"])
+    is_first_of_two = (
+        after is not None
+        and record["eventName"] == after["eventName"] == "INSERT"
+        and change["Keys"] == after["dynamodb"]["Keys"]
+    )
+    return not is_first_of_two
+
+
+def _backend(name: str) -> Any:
+    return dynamodb_backends[DEFAULT_ACCOUNT_ID][_REGION].tables[name]

@@ -12,7 +12,7 @@ from dynamodb_counters._fold.fold import fold as fold_changes
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._fold.updates import Update
-from dynamodb_counters.testing._in_memory import one_by_one
+from dynamodb_counters.testing import one_by_one
 from simulation.memory_table import MemoryTable
 from tests.unit.fold.streams import Record, image, record
 

@@ -19,7 +19,7 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._writes.event_items import typed_item, with_ttl
 from dynamodb_counters.errors import CommitError
 from dynamodb_counters.exactly_once import Watermark
-from dynamodb_counters.testing._in_memory import one_by_one
+from dynamodb_counters.testing import one_by_one
 from simulation.clock import VirtualClock
 from simulation.memory.client_errors import failure
 from simulation.memory_table import MemoryTable
