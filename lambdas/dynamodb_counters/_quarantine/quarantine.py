@@ -237,8 +237,12 @@ def waiting_in_quarantine(table: Table, retention_seconds: float) -> Waiting:
     for item in _entries(table):
         expires_at = float(item.get(TTL, {}).get("N", 0))
         if item.get(STATE) == {"S": WAITING} and expires_at > now:
-            found.count += 1
-            found.oldest = max(found.oldest, now - _created(item, expires_at - retention_seconds))
+            # The entry may be kept for less than the quarantine's retention.
+            try:
+                created = float(unpack(item[RECORD])["dynamodb"]["ApproximateCreationDateTime"])
+            except UNREADABLE:
+                created = expires_at - retention_seconds
+            found.count, found.oldest = found.count + 1, max(found.oldest, now - created)
     return found
 
 
@@ -264,14 +268,6 @@ def _entries(table: Table) -> Iterator[Image]:
             units += read_units(page["Items"])
             if units >= MOST_READ_UNITS:
                 return
-
-
-def _created(item: Mapping[str, Any], otherwise: float) -> float:
-    """When the entry's record was created: it may be kept for less than the quarantine's retention."""
-    try:
-        return float(unpack(item[RECORD])["dynamodb"]["ApproximateCreationDateTime"])
-    except UNREADABLE:
-        return otherwise
 
 
 def aside_by_sequence(entries: Iterable[Image]) -> Mapping[str, Aside]:

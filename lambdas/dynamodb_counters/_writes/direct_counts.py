@@ -125,7 +125,13 @@ def _transact(table: Table, event: Event, writes: list[Any], names: list[str]) -
 def increment(table: Table, counter: Counter, values: Mapping[str, object], amount: Amount) -> dict[str, Any]:
     """Add to a group at once and return its measures; not idempotent. A write-sharded group returns one item's."""
     layout, group = open_group(table, counter, values)
-    update = Update(layout, group, _by_measure(counter, amount), str(table.jitter()))
+    measures = [*counter.measures]
+    amounts = {measures[0]: amount} if not isinstance(amount, Mapping) and len(measures) == 1 else amount
+    if not isinstance(amounts, Mapping) or not amounts or not set(amounts) <= set(measures):
+        allowed = f"a mapping of measures to numbers, of {counter.name!r}: {', '.join(measures)}"
+        raise InvalidArgumentError("amount", amount, allowed)
+    numbers = {name: require_storable("amount", converted("amount", number)) for name, number in amounts.items()}
+    update = Update(layout, group, numbers, str(table.jitter()))
     request = only_own(update.request(table.name), layout.name)
     try:
         item = table.update_once(request, "counted")
@@ -203,16 +209,6 @@ def open_group(table: Table, declared: Counter, values: Mapping[str, object]) ->
         # All that looks at it has counted it for good.
         raise InvalidArgumentError("values", dict(values), f"a group of {layout.name!r} whose retention is not over")
     return layout, group
-
-
-def _by_measure(counter: Counter, amount: Amount) -> dict[str, Number]:
-    measures = [*counter.measures]
-    if not isinstance(amount, Mapping) and len(measures) == 1:
-        amount = {measures[0]: amount}
-    if not isinstance(amount, Mapping) or not amount or not set(amount) <= set(measures):
-        allowed = f"a mapping of measures to numbers, of {counter.name!r}: {', '.join(measures)}"
-        raise InvalidArgumentError("amount", amount, allowed)
-    return {name: require_storable("amount", converted("amount", number)) for name, number in amount.items()}
 
 
 def only_own(request: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -60,7 +60,11 @@ class Holding:
             left = self._quota.limit - self._reserved
             if missing > left and now < self._refused_at + _PAUSE:
                 return False
-            self._adapt(now)
+            lasted, self._reserved_at = now - self._reserved_at, now
+            if lasted < _LASTS:
+                self._size = min(2 * self._size, self._quota._portion_size)
+            elif lasted > 4 * _LASTS:
+                self._size = max(1, self._size // 2)
             units = max(missing, min(self._size, left // _SHARE))
             try:
                 is_done = self._change(units, "reserved")
@@ -86,14 +90,6 @@ class Holding:
         except (ClientError, BotoCoreError, UnavailableError):
             self.units = units  # Certainly not done.
             raise
-
-    def _adapt(self, now: float) -> None:
-        lasted = now - self._reserved_at
-        self._reserved_at = now
-        if lasted < _LASTS:
-            self._size = min(2 * self._size, self._quota._portion_size)
-        elif lasted > 4 * _LASTS:
-            self._size = max(1, self._size // 2)
 
     def _change(self, units: int, done: str) -> bool:
         """Add to what is reserved, or subtract; return whether the item took it."""
