@@ -146,7 +146,7 @@ WRITES: Final = r"""
 + if False:
 ? test_names.py::test_what_the_stream_counts_takes_no_increment
 
-== _pages.py
+== _layouts.py
 * a page is taken for lost by what was guessed of another
 - >= born and (name, page.shelf, before) not in self._guessed:
 + >= born:

@@ -16,7 +16,7 @@ from dynamodb_counters._fold import updates
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.page_layout import BITS, Page
 from dynamodb_counters._items.table_schema import PAGE_PREFIX
-from dynamodb_counters._pages import PageLevels
+from dynamodb_counters._layouts import PageLevels
 from dynamodb_counters.errors import CommitError
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import Hook, HookedClient, failing, once

@@ -26,7 +26,7 @@ _ROOMS = {
         _fold
         _clients
         _table
-        _layouts _pages _quarantine
+        _layouts _quarantine
         _control
         _writes _commit _reads
         _backfill _erase

@@ -59,7 +59,7 @@ from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import EXACT, Number, parse_number
 from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.table_schema import REPAIRED, SCORE
-from dynamodb_counters._pages import PageLevels
+from dynamodb_counters._layouts import PageLevels
 from dynamodb_counters._quarantine.quarantine import (
     CHANGED_AT,
     STATE,

@@ -28,7 +28,7 @@ from dynamodb_counters._fold.updates import PageUpdate, Update
 from dynamodb_counters._items.bookkeeping import item_bytes, put_as_seen, sequence_of, write_units
 from dynamodb_counters._items.conversions import Number, fits, format_number, parse_number
 from dynamodb_counters._items.table_schema import BASELINE, LEVEL, PK, SK, VERSION
-from dynamodb_counters._pages import PageLevels
+from dynamodb_counters._layouts import PageLevels
 from dynamodb_counters._quarantine.quarantine import DELTA, UNREADABLE, Quarantine, pack
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CommitError

@@ -47,7 +47,7 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
 from dynamodb_counters._items.bookkeeping import typed_values
 from dynamodb_counters._items.conditions import Image
-from dynamodb_counters._pages import PageLevels
+from dynamodb_counters._layouts import PageLevels
 from dynamodb_counters._quarantine.quarantine import DELTA, RECORD, UNREADABLE, Quarantine, origin_of, unpack
 from dynamodb_counters._table import Remembered, Table
 from dynamodb_counters.errors import (

@@ -14,7 +14,7 @@ from dynamodb_counters._fold.page_layout import BITS, Page, PageLayout, digest_o
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, key_text, read_number
 from dynamodb_counters._items.table_schema import PK, SK
-from dynamodb_counters._pages import PageLevels
+from dynamodb_counters._layouts import PageLevels
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import Interval
 
