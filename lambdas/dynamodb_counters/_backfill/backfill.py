@@ -343,7 +343,13 @@ class Backfill(Runner):
     def _finish(self, state: State) -> Iterator[Progress]:
         self._enter(state, DRAINING, WITHHOLDING)
         if state.phase == WITHHOLDING:
-            yield from self._withhold(state)
+            # Let what the baseline lacks wait in quarantine, as if the stream had brought it.
+            keys, state.withheld = withheld(self._pages(state)), 0
+            while some := list(islice(keys, _AT_A_TIME)):
+                self.table.each(lambda one: confirm(self.table, *one), some)
+                self._pace.spend(len(some))
+                state.withheld += len(some)
+                yield self._progress(state, state.withheld, 0)
             self._enter(state, WITHHOLDING, ADDING)
         if state.phase == ADDING:
             yield from self._add(state)
@@ -353,16 +359,6 @@ class Backfill(Runner):
             self.settled += settle(
                 self.table, lambda item, name: name in entries and is_moot(self.table, entries[name], item)
             )
-
-    def _withhold(self, state: State) -> Iterator[Progress]:
-        """Let what the baseline lacks wait in quarantine, as if the stream had brought it."""
-        keys = withheld(self._pages(state))
-        state.withheld = 0
-        while some := list(islice(keys, _AT_A_TIME)):
-            self.table.each(lambda one: confirm(self.table, *one), some)
-            self._pace.spend(len(some))
-            state.withheld += len(some)
-            yield self._progress(state, state.withheld, 0)
 
     def _add(self, state: State) -> Iterator[Progress]:
         plan, pages = self._plan(state), self._pages(state)

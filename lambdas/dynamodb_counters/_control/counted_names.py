@@ -331,7 +331,11 @@ class NameStates(Remembered):
         """The entry of what is declared; None if no deployment counts the table."""
         name = declaration.name
         entry = self._read(name)
-        if entry is None and self._is_founded():
+        now = self._table.clock()
+        if entry is None and now >= self._header[0] + FRESH:
+            answer = self._table.client.get_item(TableName=self._table.name, Key=header_key())
+            self._header = now, answer.get("Item", {})
+        if entry is None and self._header[1]:
             # Another process may have registered it a moment ago.
             entry = self._read(name, again=True)
             if entry is None:
@@ -350,10 +354,3 @@ class NameStates(Remembered):
                 PageLevels.of_table(self._table).clear()
             self._entries[name] = now, entry
         return entry
-
-    def _is_founded(self) -> bool:
-        now = self._table.clock()
-        if now >= self._header[0] + FRESH:
-            answer = self._table.client.get_item(TableName=self._table.name, Key=header_key())
-            self._header = now, answer.get("Item", {})
-        return bool(self._header[1])

@@ -301,22 +301,20 @@ class Quarantine:
         since, aside = self._aside.get(shard, (_AFTER, {}))
         if changes[0].sequence < since:
             since = changes[0].sequence
-            aside = aside_by_sequence(self._entries_from(shard, since))
+            pk = _partition_of(shard)
+            ends = {":pk": pk, ":first": f"{shard}#{since}", ":last": f"{shard}#{_AFTER}"}
+            entries = self._table.partition(
+                pk,
+                KeyConditionExpression=f"{PK} = :pk AND {SK} BETWEEN :first AND :last",
+                ExpressionAttributeValues={name: {"S": text} for name, text in ends.items()},
+                ProjectionExpression=f"{SK}, #names",
+                ExpressionAttributeNames={"#names": NAMES},
+            )
+            aside = aside_by_sequence(entries)
             self._aside[shard] = since, aside
         if aside:
             for change in changes:
                 change.aside = aside.get(change.sequence, NOTHING_ASIDE)
-
-    def _entries_from(self, shard: str, first: str) -> Iterator[Image]:
-        pk = _partition_of(shard)
-        ends = {":pk": pk, ":first": f"{shard}#{first}", ":last": f"{shard}#{_AFTER}"}
-        return self._table.partition(
-            pk,
-            KeyConditionExpression=f"{PK} = :pk AND {SK} BETWEEN :first AND :last",
-            ExpressionAttributeValues={name: {"S": text} for name, text in ends.items()},
-            ProjectionExpression=f"{SK}, #names",
-            ExpressionAttributeNames={"#names": NAMES},
-        )
 
     def keep(self, shard: str, images: Sequence[Unfoldable], state: str = WAITING) -> int:
         """Keep images that are not kept yet and return how many; `CommitError` means: deliver the batch again."""

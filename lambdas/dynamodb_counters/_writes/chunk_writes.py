@@ -22,7 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.sources import DIGEST_BYTES, EventIdentity
 from dynamodb_counters._items.bookkeeping import item_bytes, typed_values
-from dynamodb_counters._items.chunks import MAX_NUMBER, Chunk, Row, chunk_key, decode_chunk, encode_chunk
+from dynamodb_counters._items.chunks import MAX_NUMBER, Row, chunk_key, decode_chunk, encode_chunk
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import CHUNK, ERASED, PACK_SUFFIX, PK, SK, TTL, TYPE
 from dynamodb_counters._table import Remembered, Table, time_left
@@ -112,7 +112,10 @@ class ChunkLog:
                 if consistent:
                     raise BucketHoleError(f"chunk {expected} has expired, but later ones have not")
                 return found | self.look(consistent=True)
-            chunk = self._learn(item)
+            # Of a chunk that was put, by its columns of the key alone.
+            chunk = decode_chunk(item[CHUNK])
+            self.places |= dict.fromkeys(erased_digests(item), GONE)
+            self.append(zip(self._identity.digests(chunk), chunk.signs or "+" * chunk.rows, strict=True))
             found[place] = chunk.batch
         self.is_known = "LastEvaluatedKey" not in page
         self._wary = _WARY if found else max(0, self._wary - 1)
@@ -136,13 +139,6 @@ class ChunkLog:
         """Note the next chunk: the digest and the sign of each row."""
         self.places |= {digest: self.next if sign == "+" else GONE for digest, sign in rows}
         self.next += 1
-
-    def _learn(self, item: Mapping[str, Any]) -> Chunk:
-        """Note a chunk that was put, by its columns of the key alone."""
-        chunk = decode_chunk(item[CHUNK])
-        self.places |= dict.fromkeys(erased_digests(item), GONE)
-        self.append(zip(self._identity.digests(chunk), chunk.signs or "+" * chunk.rows, strict=True))
-        return chunk
 
     def values(self, digest: bytes) -> Image | None:
         """The values of an event as the log has them, which a row takes back; None if it was erased meanwhile."""
