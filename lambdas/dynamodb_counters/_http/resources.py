@@ -130,7 +130,13 @@ class CountResources:
         if unbound := bound.keys() - {*(fields_of(declared, resource)[1] or ())}:
             detail = f"{min(unbound)!r}, which the caller's claim decides, is no parameter here"
             raise ProblemError(HTTPStatus.FORBIDDEN, detail)
-        values, options = _parameters(query_string), dict[str, str]()
+        try:
+            pairs = parse_qsl(query_string, keep_blank_values=True, errors="strict", max_num_fields=100)
+        except ValueError:
+            raise bad_request("invalid query string: expected UTF-8 with at most 100 parameters") from None
+        values, options = dict(pairs), dict[str, str]()
+        if len(values) < len(pairs):
+            raise bad_request("a parameter is given more than once")
         for option in values.keys() & {*options_of(declared, resource)}:
             options[option] = values.pop(option)
         now, values = self._documents.clock(), filled_in(values, bound)
@@ -192,17 +198,6 @@ class CountResources:
 def batched(served: Iterable[Declaration | Event], kind: type[Declaration]) -> list[Declaration]:
     """The declarations of a kind whose groups are no parts of another measure."""
     return [each for each in served if isinstance(each, kind) and group_fields(each) == each.fields]
-
-
-def _parameters(query_string: str) -> dict[str, str]:
-    try:
-        pairs = parse_qsl(query_string, keep_blank_values=True, errors="strict", max_num_fields=100)
-    except ValueError:
-        raise bad_request("invalid query string: expected UTF-8 with at most 100 parameters") from None
-    by_name = dict(pairs)
-    if len(by_name) < len(pairs):
-        raise bad_request("a parameter is given more than once")
-    return by_name
 
 
 @dataclass(frozen=True)

@@ -129,11 +129,17 @@ def retract(table: Table, event: Event, values: Mapping[str, Any]) -> bool:
     """Delete an event; the stream takes back what it counted. Return whether there was such an event."""
     require_declaration(event, Event)
     require_mapping(values)
-    if event.packed is not None:
-        return retract_packed(table, event, values)
     item = key_item(event, values)
-    key = {name: item[name] for name in (PK, SK)}
-    return "Attributes" in table.client.delete_item(TableName=table.name, Key=key, ReturnValues="ALL_OLD")
+    if event.packed is None:
+        key = {name: item[name] for name in (PK, SK)}
+        return "Attributes" in table.client.delete_item(TableName=table.name, Key=key, ReturnValues="ALL_OLD")
+    placed, outcomes = _placed(table, event, {0: item}, retracts=True)
+    [outcome] = (outcomes | _write(table, event, placed)).values()
+    if outcome.status == OutcomeStatus.REJECTED:
+        raise InvalidArgumentError("values", dict(values), f"an event that can be accepted ({outcome.reason})")
+    if outcome.status == OutcomeStatus.FAILED:
+        raise UnavailableError(f"the event may not be retracted: {outcome.reason}; retract it again")
+    return any(entry.was_live for entries in placed.values() for entry in entries)
 
 
 def accept_packed(table: Table, event: Event, items: Mapping[int, Mapping[str, Any]]) -> dict[int, Outcome]:
@@ -142,17 +148,6 @@ def accept_packed(table: Table, event: Event, items: Mapping[int, Mapping[str, A
     except (ClientError, BotoCoreError) as error:
         return dict.fromkeys(items, failed(error))
     return outcomes | _write(table, event, entries)
-
-
-def retract_packed(table: Table, event: Event, values: Mapping[str, Any]) -> bool:
-    """Take an event back and return whether it was there."""
-    placed, outcomes = _placed(table, event, {0: key_item(event, values)}, retracts=True)
-    [outcome] = (outcomes | _write(table, event, placed)).values()
-    if outcome.status == OutcomeStatus.REJECTED:
-        raise InvalidArgumentError("values", dict(values), f"an event that can be accepted ({outcome.reason})")
-    if outcome.status == OutcomeStatus.FAILED:
-        raise UnavailableError(f"the event may not be retracted: {outcome.reason}; retract it again")
-    return any(entry.was_live for entries in placed.values() for entry in entries)
 
 
 def _placed(table: Table, event: Event, items: Mapping[int, Mapping[str, Any]], *, retracts: bool) -> Placed:
