@@ -31,8 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     # No request of a benchmark may reach an account.
     os.environ |= {
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
+        **dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "testing"),
         "AWS_DEFAULT_REGION": "us-east-1",
         # Every construct would warn again.
         "JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION": "true",

@@ -88,8 +88,7 @@ def _run(name: str, program: str, *event: str) -> Seconds:
     declared: tuple[Event | Declaration, ...] = (VIEW,) if name.startswith("ingest") else (VIEWS, VISITORS, SITE)
     environment = {
         "PATH": os.environ["PATH"],
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
+        **dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "testing"),
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_LAMBDA_FUNCTION_NAME": "f",
         "TABLE_NAME": "counters",

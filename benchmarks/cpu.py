@@ -49,7 +49,6 @@ CHECKPOINT: Final = {
     "shard": {"S": SHARD},
     "applied_through": {"S": "1".zfill(SEQUENCE_DIGITS)},
 }
-"""Checkpoint of a shard that has been served before."""
 
 
 def stub_client() -> Any:
@@ -57,6 +56,7 @@ def stub_client() -> Any:
     return SimpleNamespace(
         exceptions=EXCEPTIONS,
         update_item=lambda **_: {"ConsumedCapacity": {"CapacityUnits": 1.0}},
+        batch_execute_statement=lambda **request: {"Responses": [{}] * len(request["Statements"])},
         put_item=lambda **_: {},
         get_item=lambda **_: {"Item": CHECKPOINT},
         query=lambda **_: {"Items": []},
@@ -101,20 +101,22 @@ def _reaching(client: Any, batch: int, aggregates: tuple[int, ...]) -> Iterator[
     """What counts the records, and accepts their events."""
     event: dict[str, Any] = {"shardId": SHARD, "Records": records(batch)}
     for number in aggregates:
-        yield f"aggregates: {number}", partial(_handler(number, client), event)
-        yield f"aggregates: {number}, few groups", partial(_handler(number, client), of_few_groups(event))
+        yield f"aggregates: {number}, recent items", partial(_handler(number, client), event)
+        yield f"aggregates: {number}, other items", partial(_handler(number, client, is_recent=False), event)
     images = [record["dynamodb"]["NewImage"] for record in event["Records"]]
     views, table = [{name: image[name]["S"] for name in VIEW.fields} for image in images], Table("counters", client)
     yield "accept, 25 a call", partial(accept_many, table, VIEW, views)
     yield "accept packed, a flush", partial(accept_many, table, PACKED_VIEW, views)
 
 
-def _handler(aggregates: int, client: Any) -> Callable[[Any], object]:
+def _handler(aggregates: int, client: Any, *, is_recent: bool = True) -> Callable[[Any], object]:
     """A handler that reads the shard's checkpoint again for each batch: else it would drop one that it had before."""
     aggregator = warm_aggregator(Table("counters", client, clock=lambda: CREATED), declarations(aggregates))
 
     def handle(event: Any) -> object:
         aggregator._checkpoints._read.clear()
+        if not is_recent:
+            aggregator._committer._pruner.looks._looked_at.clear()
         return aggregator.handle(event)
 
     return handle

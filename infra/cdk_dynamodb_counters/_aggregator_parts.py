@@ -96,7 +96,7 @@ def build_role(
         role.add_to_policy(iam.PolicyStatement(actions=["dynamodb:DescribeTable"], resources=[arn]))
         if source_table.encryption_key is not None:
             source_table.encryption_key.grant_decrypt(role)
-    grant(table, role, "BatchGetItem", "DescribeTable", "GetItem", "PutItem", "Query", "UpdateItem")
+    grant(table, role, "BatchGetItem", "DescribeTable", "GetItem", "PartiQLUpdate", "PutItem", "Query", "UpdateItem")
     grant_failures(role, bucket)
     return role
 
@@ -141,7 +141,7 @@ def build_environment(
     if source_table is not None:
         environment["SOURCE_TABLE_ARN"] = _arn_of(source_table)
     if is_emulated(scope):
-        environment["SINGLE_SHARD"] = "true"
+        environment |= {"SINGLE_SHARD": "true", "BULK_BY_PUT": "true"}
     return environment
 
 

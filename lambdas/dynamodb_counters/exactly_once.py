@@ -185,14 +185,16 @@ class Looks:
         self._clock = clock
         self._looked_at: dict[Any, float] = {}
 
+    def is_recent(self, key: Any) -> bool:
+        return self._looked_at.get(key, 0.0) + PRUNED_EVERY > self._clock()
+
     def returned(self, key: Any) -> Literal["NONE", "ALL_NEW"]:
         """Return what an update is to return: its item, if it is time to look at that again."""
-        now = self._clock()
-        if self._looked_at.get(key, 0.0) + PRUNED_EVERY > now:
+        if self.is_recent(key):
             return "NONE"
         if len(self._looked_at) >= MOST_REMEMBERED:
             self._looked_at.clear()
-        self._looked_at[key] = now
+        self._looked_at[key] = self._clock()
         return "ALL_NEW"
 
 

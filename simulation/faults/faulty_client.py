@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from simulation.memory.memory_client import paginator
 
 _ENDPOINT: Final = "http://harness"
 REGISTRATION: Final = " of a registration"
+_REFUSED: Final = ("ThrottlingError", "ProvisionedThroughputExceeded", "TransactionConflict", "InternalServerError")
 _THROTTLED: Final = ("ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded")
 
 
@@ -89,7 +91,8 @@ class FaultyClient:
 
         def sent(**request: Any) -> Any:
             about = operation + REGISTRATION if _registers(request) else operation
-            answer = self._call(operation, about, lambda: call(**request))
+            send = partial(self._some, call) if operation == "BatchExecuteStatement" else call
+            answer = self._call(operation, about, lambda: send(**request))
             self.heard(request, answer)
             return answer
 
@@ -97,6 +100,17 @@ class FaultyClient:
 
     def get_paginator(self, operation: str) -> Any:
         return paginator(getattr(self, operation))
+
+    def _some(self, call: Callable[..., Any], *, Statements: list[Any], **request: Any) -> Any:  # noqa: N803
+        """Send statements, of which a table that is near its limits refuses some UPDATEs."""
+        error = {"Code": self.rng.choice(_REFUSED), "Message": "injected"} if self.rng.random() < 0.2 else None
+        refused = [
+            bool(error) and each["Statement"].startswith("UPDATE") and self.rng.random() < 0.3 for each in Statements
+        ]
+        left = [statement for statement, is_refused in zip(Statements, refused, strict=True) if not is_refused]
+        answer = call(Statements=left, **request) if left else {"Responses": []}
+        answers = iter(answer["Responses"])
+        return {**answer, "Responses": [{"Error": error} if is_refused else next(answers) for is_refused in refused]}
 
     def _call(self, operation: str, about: str, send: Callable[[], Any]) -> Any:
         fault = self.decide(about)

@@ -17,6 +17,7 @@ from simulation.memory.expressions import EXPRESSIONS, Placeholders, matcher, us
 from simulation.memory.memory_partitions import Attempt, Key, Table, answer, attempt
 from simulation.memory.memory_stream import MemoryStream
 from simulation.memory.request_checks import crowd_problem, service_model
+from simulation.memory.statements import update_of
 from simulation.memory.typed_values import InvalidValueError, Item
 
 _INSERT: Final = re.compile(r"""INSERT INTO "([^"]+)" VALUE \{(.*)\}""", re.DOTALL)
@@ -90,9 +91,27 @@ class MemoryDynamoDB:
         return {"Responses": {name: _projected(asked, [item for item in found if item])}, "UnprocessedKeys": {}}
 
     def batch_execute_statement(self, *, Statements: list[dict[str, Any]], **_: Any) -> dict[str, Any]:  # noqa: N803
-        """INSERTs only."""
+        """INSERTs, and UPDATEs of one item by its key."""
         self._require_few("BatchExecuteStatement", Statements=Statements)
-        return {"Responses": [self._insert(statement) for statement in Statements]}
+        answers = [self._statement(statement) for statement in Statements]
+        units = sum(units for _, units in answers)
+        return {
+            "Responses": [answer for answer, _ in answers],
+            "ConsumedCapacity": [{"TableName": "", "CapacityUnits": units}],
+        }
+
+    def _statement(self, statement: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
+        if statement["Statement"].startswith("INSERT"):
+            return self._insert(statement), 0.0
+        try:
+            with self._lock:
+                [done] = self._execute("UpdateItem", [("Update", update_of(statement))])
+        except ClientError as error:
+            code = error.response["Error"]["Code"].removesuffix("Exception")
+            refused = {"Code": code.replace("Validation", "ValidationError"), "Message": str(error)}
+            item = error.response.get("Item")
+            return {"Error": refused | ({"Item": item} if item else {})}, 0.0
+        return {"TableName": ""}, done.units
 
     def query(self, **request: Any) -> dict[str, Any]:
         return self._page("Query", request)

@@ -26,7 +26,7 @@ from dynamodb_counters._writes import accept, chunk_writes
 _EAGER: Final = (
     (commit, "PRUNED_AT", 1),
     (commit, "_SPARE_BYTES", 1024),
-    (exactly_once, "PRUNED_EVERY", 0),
+    (exactly_once, "PRUNED_EVERY", 1),
     (checkpoints, "WORTH_A_WRITE", 1),
     (accept, "KEPT_LONGER", 3600),
 )

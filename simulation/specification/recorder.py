@@ -24,6 +24,7 @@ from dynamodb_counters.exactly_once import WATERMARK_PREFIX, shard_digest
 from simulation.aws.sigv4 import LATEST
 from simulation.clock import EPOCH
 from simulation.faults.actors import Crashed
+from simulation.memory.client_errors import failure
 from simulation.memory.memory_client import paginator
 from simulation.oracle.registrations import is_entry
 from simulation.schedules.backend import MemoryBackend
@@ -90,6 +91,12 @@ class _Landing:
     def __init__(self, recording: Recording, client: Any) -> None:
         self._recording, self._client = recording, client
         self.exceptions, self.meta = client.exceptions, client.meta
+
+    def batch_execute_statement(self, **request: Any) -> Any:
+        """Refuse UPDATEs: the specification has updates of single items, which then follow."""
+        if request["Statements"][0]["Statement"].startswith("UPDATE"):
+            raise failure("BatchExecuteStatement", "ValidationException")
+        return self._client.batch_execute_statement(**request)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         call, request = getattr(self._client, name), self._recording.sending

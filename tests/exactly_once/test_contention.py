@@ -101,7 +101,7 @@ def test_contention_is_waited_out_not_bisected(
     [
         (1, Limits(writes=1.0), account_concurrency.DEFAULT),
         (100, Limits(index_writes=30.0), account_concurrency.DEFAULT),
-        (100, Limits(table_writes=60.0), 1),
+        (100, Limits(table_writes=40.0), 1),
     ],
     ids=["key", "index", "table"],
 )

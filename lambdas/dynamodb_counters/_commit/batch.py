@@ -156,7 +156,7 @@ class Aggregator:
         self._origins = Origins(table.name, source_table)
         self._checkpoints = Checkpoints(table, retrying)
         self._quarantine = Quarantine(retrying, quarantine_retention_seconds, self._origins.ttl_of(declarations))
-        self._committer = Committer(retrying, self._quarantine, Pruner(table, self._checkpoints))
+        self._committer = Committer(retrying, self._quarantine, Pruner(table, self._checkpoints), table)
         self._single_shard = single_shard
 
     def handle(self, event: Mapping[str, Any], time_left: Callable[[], float] = lambda: math.inf) -> Report:

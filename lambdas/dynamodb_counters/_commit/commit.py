@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from dynamodb_counters._assumptions import LONGEST_REQUEST
 from dynamodb_counters._commit.checkpoints import Checkpoints
 from dynamodb_counters._declarations.groups import Key, typed_key
 from dynamodb_counters._fold.deltas import Delta
@@ -30,10 +31,11 @@ from dynamodb_counters._items.conversions import Number, fits, format_number, pa
 from dynamodb_counters._items.table_schema import BASELINE, LEVEL, PK, SK, VERSION
 from dynamodb_counters._layouts import PageLevels
 from dynamodb_counters._quarantine.quarantine import DELTA, UNREADABLE, Quarantine, pack
-from dynamodb_counters._table import Table
+from dynamodb_counters._table import Table, time_left
 from dynamodb_counters.errors import CommitError
 from dynamodb_counters.exactly_once import (
     PRUNED_AT,
+    Bound,
     Looks,
     Watermark,
     old,
@@ -235,6 +237,8 @@ def _saves_a_unit(item: Mapping[str, Any], watermarks: Collection[str]) -> bool:
 
 
 _MOST_PROGRESS: Final = 8
+_MOST_STATEMENTS: Final = 25
+"""https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html"""
 
 _MOST_ENTRIES: Final = 99
 """Entries of the quarantine next to an update in one transaction."""
@@ -290,8 +294,10 @@ class _Answer:
 class Committer:
     """Writes deltas to one table, each until the invocation's time is up."""
 
-    def __init__(self, table: Table, quarantine: Quarantine, pruner: Pruner) -> None:
+    def __init__(self, table: Table, quarantine: Quarantine, pruner: Pruner, once: Table | None = None) -> None:
         self._table = table
+        self._once = once if once is not None and once.bulk == "partiql" else None
+        """For requests of many updates, which need not succeed."""
         self._quarantine = quarantine
         self._pruner = pruner
         self._levels = PageLevels.of_table(table)
@@ -309,7 +315,7 @@ class Committer:
         while remaining:
             applied_through: dict[GroupRef, str] = {}
             elsewhere: list[Delta] = []
-            for item, answer in self._table.side_by_side(partial(self._write, part), self._joined(remaining, failures)):
+            for item, answer in self._written(part, self._joined(remaining, failures)):
                 if isinstance(answer, Exception):
                     failures |= dict.fromkeys(item.refs, answer)
                     # A page that lacks them must not be written: its watermark would cover them.
@@ -331,6 +337,42 @@ class Committer:
             self._remember(ordered, failures, part)
             raise CommitError(list(failures.values()))
         return done
+
+    def _written(self, part: Part, items: Sequence[ItemDelta]) -> list[tuple[ItemDelta, _Answer | Exception]]:
+        """Write items: those that this process has updated lately many at once, and alone what that does not settle."""
+        together = [item for item in items if self._is_recent(item, part)]
+        batches = [together[start : start + _MOST_STATEMENTS] for start in range(0, len(together), _MOST_STATEMENTS)]
+        settled: list[tuple[ItemDelta, _Answer | Exception]] = []
+        for batch, answers in self._table.side_by_side(partial(self._write_together, part), batches):
+            if not isinstance(answers, Exception):
+                settled += [(item, answer) for item, answer in zip(batch, answers, strict=True) if answer is not None]
+        done = {id(item) for item, _ in settled}
+        alone = [item for item in items if id(item) not in done]
+        return [*settled, *self._table.side_by_side(partial(self._write, part), alone)]
+
+    def _is_recent(self, item: ItemDelta, part: Part) -> bool:
+        """Whether an item is there for all that is known, and need not be looked at."""
+        if self._once is None or item.page is not None or not fits(*item.deltas[0].measures.values()):
+            return False
+        key = item.layout.key(item.deltas[0].group, part.watermark.shard)
+        return self._pruner.looks.is_recent(tuple(key.values()))
+
+    def _write_together(self, part: Part, items: Sequence[ItemDelta]) -> list[_Answer | None]:
+        """Update items in one request; None for an item that has not been updated by it for certain."""
+        assert self._once is not None
+        if time_left(self._table.clock()) < LONGEST_REQUEST:
+            return [None] * len(items)
+        statements: Any = [
+            _moving(item.update(part.watermark.shard), item, part).statement(self._table.name, _bound(item, part))
+            for item in items
+        ]
+        # Once: the items get what time there is, each by itself.
+        answer: Any = self._once.client.batch_execute_statement(Statements=statements, ReturnConsumedCapacity="TOTAL")
+        answers = [_settled(response.get("Error"), part) for response in answer["Responses"]]
+        units = sum(table.get("CapacityUnits", 0.0) for table in answer.get("ConsumedCapacity", ()))
+        for first in [one for one in answers if one is not None][:1]:
+            first.write_units = units
+        return answers
 
     def _joined(self, deltas: Sequence[Delta], failures: dict[GroupRef, Exception]) -> list[ItemDelta]:
         """Deltas by item; none that fails in a part, and no more if all of a page have failed."""
@@ -471,11 +513,30 @@ class Committer:
 
 
 def _guarded(table: str, update: Update, item: ItemDelta, part: Part) -> dict[str, Any]:
-    watermark = part.watermark
-    update.set(watermark.name, watermark.value(int(item.last), part.created))
+    return _moving(update, item, part).request(table, _bound(item, part))
+
+
+def _moving(update: Update, item: ItemDelta, part: Part) -> Update:
+    """The update, which moves the watermark, too."""
+    update.set(part.watermark.name, part.watermark.value(int(item.last), part.created))
     if part.baseline:
         update.set(BASELINE, {"S": part.baseline})
-    return update.request(table, (watermark.name, watermark.bound(int(item.first))))
+    return update
+
+
+def _bound(item: ItemDelta, part: Part) -> Bound:
+    return part.watermark.name, part.watermark.bound(int(item.first))
+
+
+def _settled(error: Mapping[str, Any] | None, part: Part) -> _Answer | None:
+    """What became of an item's statement, if that is certain."""
+    if error is None:
+        return _Answer()
+    # An item that lacks a number, is gone, or was not shown: a request of its own decides.
+    if error.get("Code") == "ConditionalCheckFailed" and part.watermark.name in error.get("Item", {}):
+        with suppress(*UNREADABLE):
+            return _Answer(applied_through=sequence_of(error["Item"][part.watermark.name]))
+    return None
 
 
 def _takes(page: Mapping[str, Any], update: PageUpdate) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
@@ -17,6 +18,18 @@ _MOST_ADDED: Final = 200
 
 _MOST_CHARACTERS: Final = 3 * WRITE_UNIT_BYTES
 """Longest names of these together: to split their page after the update costs more than before it."""
+
+
+@lru_cache(maxsize=1024)
+def _clauses(to_set: tuple[str, ...], to_add: tuple[str, ...], guard: str) -> str:
+    sets = [f"SET {_quoted(name)} = ?" for name in to_set]
+    adds = [f"SET {_quoted(name)} = {_quoted(name)} + ?" for name in to_add]
+    guarded = f"({_quoted(guard)} IS MISSING OR {_quoted(guard)} < ?)"
+    return " ".join([*sets, *adds, f'WHERE "{PK}" = ? AND "{SK}" = ? AND {guarded}'])
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 class Update:
@@ -41,6 +54,17 @@ class Update:
         """Return arguments of UpdateItem, or of ``Update`` in a transaction; with a bound, if a watermark is below."""
         key = {PK: {"S": self.key[PK]}, SK: {"S": self.key[SK]}}
         return update_request(table_name, key, self._set, self._added, bound, is_common=self._is_common)
+
+    def statement(self, table_name: str, bound: Bound) -> dict[str, Any]:
+        """Return the same update in PartiQL, which refuses an item that lacks one of the numbers, or is not there."""
+        watermark, below = bound
+        clauses = _clauses(tuple(self._set), tuple(self._added), watermark)
+        key = {"S": self.key[PK]}, {"S": self.key[SK]}
+        return {
+            "Statement": f"UPDATE {_quoted(table_name)} {clauses}",
+            "Parameters": [*self._set.values(), *self._added.values(), *key, below],
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
 
 
 class PageUpdate(Update):

@@ -44,6 +44,7 @@ def module(monkeypatch: pytest.MonkeyPatch, moto_engine: Engine) -> Iterator[Mod
         "POWERTOOLS_SERVICE_NAME": "aggregator",
         "POWERTOOLS_METRICS_NAMESPACE": "Counters",
         "AWS_LAMBDA_FUNCTION_NAME": "aggregator",
+        "BULK_BY_PUT": "true",
     }.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("SINGLE_SHARD", raising=False)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from aws_cdk import aws_iam as iam
+from botocore.exceptions import ClientError
 from constructs import Construct
 
 from cdk_dynamodb_counters import DedupCounterTable
@@ -44,8 +45,8 @@ class Calls:
         if model.name == "TransactWriteItems":
             self.actions |= {f"{kind}Item" for write in params["TransactItems"] for kind in write}
         elif model.name == "BatchExecuteStatement":
-            assert all(statement["Statement"].startswith("INSERT") for statement in params["Statements"])
-            self.actions.add("PartiQLInsert")
+            [kind] = {statement["Statement"].partition(" ")[0].title() for statement in params["Statements"]}
+            self.actions.add(f"PartiQL{kind}")
         else:
             self.actions.add(model.name)
 
@@ -53,7 +54,14 @@ class Calls:
 @pytest.fixture
 def client(moto_engine: Engine) -> Any:
     create_table(moto_engine.client, "counters", streams=False)
+    moto_engine.client.meta.events.register_last("before-parameter-build.dynamodb.BatchExecuteStatement", _parse)
     return moto_engine.client
+
+
+def _parse(params: dict[str, Any], **_: object) -> None:
+    """Refuse what moto cannot parse."""
+    if params["Statements"][0]["Statement"].startswith("UPDATE"):
+        raise ClientError({"Error": {"Code": "ValidationException"}}, "BatchExecuteStatement")
 
 
 def batch(first: int, *sizes: int | str, shard: str = "shardId-1") -> dict[str, Any]:

@@ -52,13 +52,14 @@ def test_given_bucket_is_used_and_none_created(stack: Stack) -> None:
     synthesized(stack).resource_count_is("AWS::S3::Bucket", 0)
 
 
-def test_context_flag_for_emulators_adds_one_variable_and_leaves_out_what_they_do_not_send() -> None:
+def test_context_flag_for_emulators_adds_variables_and_leaves_out_what_they_do_not_send() -> None:
     plain, flagged = (
         synthesized(build(StreamAggregator, stack)).to_json()["Resources"]
         for stack in (new_stack(), new_stack(single_shard_stream="true"))
     )
     [name] = [name for name, resource in flagged.items() if resource["Type"] == "AWS::Lambda::Function"]
-    assert flagged[name]["Properties"]["Environment"]["Variables"].pop("SINGLE_SHARD") == "true"
+    variables = flagged[name]["Properties"]["Environment"]["Variables"]
+    assert (variables.pop("SINGLE_SHARD"), variables.pop("BULK_BY_PUT")) == ("true", "true")
     assert flagged == {
         name: resource for name, resource in plain.items() if "Deployed" not in name and "Watch" not in name
     }
