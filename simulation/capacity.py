@@ -15,7 +15,7 @@ from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._table import CONCURRENCY, Table
 from dynamodb_counters._writes.accept import accept_many
 from dynamodb_counters.errors import CommitError
-from simulation.aws import account_concurrency
+from simulation.aws.sandboxes import CONCURRENT_EXECUTIONS
 from simulation.clock import VirtualClock
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.queue.throttled_table import ThrottledTable
@@ -48,7 +48,7 @@ class World:
     """So many events per second, ranked in so many groups, and what becomes of them."""
 
     def __init__(
-        self, rate: float, groups: int, limits: Limits, concurrency: int = account_concurrency.DEFAULT, seed: int = 0
+        self, rate: float, groups: int, limits: Limits, concurrency: int = CONCURRENT_EXECUTIONS, seed: int = 0
     ) -> None:
         self._rate, self._groups, self._concurrency = rate, groups, concurrency
         self._threads, self._rng = VirtualThreads(VirtualClock()), random.Random(seed)

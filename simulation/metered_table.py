@@ -91,6 +91,12 @@ class MeteredTable(Metered, MemoryTable):
 
     stream: RecordedStream
 
+    def renew_stream(self, label: str, seed: int) -> RecordedStream:
+        """Disable the stream and enable it again; return the one before, which can be read for another day."""
+        before = self.stream
+        self.stream = self._only.stream = RecordedStream(seed, 1, self._clock, self.name, label)
+        return before
+
 
 def index_write_units(
     old: Mapping[str, Mapping[str, Any]] | None, new: Mapping[str, Mapping[str, Any]] | None, keys: tuple[str, str]

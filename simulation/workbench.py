@@ -12,7 +12,7 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
 from dynamodb_counters._table import Table
-from simulation.aws.record_age import older
+from simulation.aws.streams import older
 from simulation.clock import VirtualClock
 from simulation.memory.memory_stream import Record
 from simulation.metered_table import MeteredTable

@@ -1,1 +1,1 @@
-"""AWS's rules, one per module: the sentence it comes from, the switch of the simulators, and the guard against it."""
+"""AWS's rules: the sentence each comes from, the switch of the simulators, and the guard against it."""

@@ -13,15 +13,15 @@ import simulation.aws
 class Rule:
     """A sentence of AWS's documentation, and what in this project follows from it.
 
-    `switch` is the argument of a simulator that turns the rule on and off. `guard` is the title of the mutation that
-    takes away the code's guard against the rule; its test fails with the rule on. A rule without a guard says in
-    `harmless` why none is needed.
+    `switch` is the argument of a simulator that turns the rule on and off; without one, the constructs check the rule
+    at synth. `guard` is the title of the mutation that takes away the code's guard against the rule; its test fails
+    with the rule on. A rule without a guard says in `harmless` why none is needed.
     """
 
     name: str
     sentence: str
     source: str
-    switch: str
+    switch: str = ""
     guard: str = ""
     harmless: str = ""
 

@@ -11,9 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from simulation.aws.bisected_batches import halves
-from simulation.aws.record_age import older
-from simulation.aws.tumbling_windows import TumblingWindow
+from simulation.aws.streams import TumblingWindow, halves, older
 from simulation.delivery.stream_source import Source, shard_id
 from simulation.memory.memory_stream import Page, Record
 

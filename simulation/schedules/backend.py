@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from dynamodb_counters._backfill.feeds import Shard, StreamReader
-from simulation.aws import creation_times
+from simulation.aws import streams
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource
 from simulation.delivery.stream_source import Source
@@ -79,7 +79,7 @@ class MemoryBackend(MeteredTable):
         self.page_items = 3
         self.client: Any = self
         # From a generator of their own: all else is as if times were right.
-        self.stream.disorder = creation_times.disorder(random.Random(str(self._drawn)))
+        self.stream.disorder = streams.disorder(random.Random(str(self._drawn)))
 
     def beside(self, name: str, keys: tuple[str, ...], ttl: str) -> MemoryBackend:
         # The streams of both begin with the same shard ids and sequence numbers: nothing may rest on their difference.

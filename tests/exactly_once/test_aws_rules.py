@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from dynamodb_counters._declarations import Aggregate, Count, Event
-from simulation.aws.stream_labels import renewed
 from simulation.faults.hooked_client import HookedClient
 from simulation.throttled_burst import run
 from simulation.workbench import Workbench
@@ -59,7 +58,7 @@ def test_what_the_table_refuses_for_long_is_a_dead_letter_before_it_expires() ->
 def test_a_stream_that_is_enabled_again_counts_on(late: bool) -> None:
     bench = Workbench([SALES])
     _sell(bench, 1, 2)
-    before = renewed(bench.table, bench.clock, "2026-11-21T00:00:00.000", seed=1)
+    before = bench.table.renew_stream("2026-11-21T00:00:00.000", seed=1)
     _sell(bench, 3)
     old = [(shard.id, before.read(shard.id, None, 100).records) for shard in before.shards()]
     new = [(shard, bench.records(shard)) for shard in bench.shards()]

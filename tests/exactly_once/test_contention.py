@@ -14,7 +14,7 @@ from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Aggregate, Count, Event
 from dynamodb_counters._table import CONCURRENCY, Table
 from dynamodb_counters.errors import CommitError
-from simulation.aws import account_concurrency
+from simulation.aws.sandboxes import CONCURRENT_EXECUTIONS
 from simulation.capacity import World
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.faults.disorder import in_disorder
@@ -99,8 +99,8 @@ def test_contention_is_waited_out_not_bisected(
 @pytest.mark.parametrize(
     ("groups", "limits", "concurrency"),
     [
-        (1, Limits(writes=1.0), account_concurrency.DEFAULT),
-        (100, Limits(index_writes=30.0), account_concurrency.DEFAULT),
+        (1, Limits(writes=1.0), CONCURRENT_EXECUTIONS),
+        (100, Limits(index_writes=30.0), CONCURRENT_EXECUTIONS),
         (100, Limits(table_writes=40.0), 1),
     ],
     ids=["key", "index", "table"],

@@ -12,7 +12,7 @@ import pytest
 from dynamodb_counters import exactly_once
 from dynamodb_counters._commit import commit
 from dynamodb_counters._declarations import Aggregate, Count, Event
-from simulation.aws.frozen_threads import FrozenThreads
+from simulation.aws.sandboxes import FrozenThreads
 from simulation.faults.hooked_client import HookedClient
 from simulation.workbench import Workbench
 

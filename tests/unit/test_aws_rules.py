@@ -20,9 +20,10 @@ _TESTS: Final = {mutation.name: mutation.test for mutation in MUTATIONS}
 
 def _row(rule: Rule) -> str:
     switch = ".".join(rule.switch.split(".")[-2:]) if "(" not in rule.switch else rule.switch.rpartition(".")[2]
+    switch = f"`{switch}`" if switch else "checked at synth"
     test = _TESTS[rule.guard].rpartition("::")[2] if rule.guard else ""
     guard = f"*{rule.guard}*: `{test}`" if rule.guard else f"none: {rule.harmless}"
-    return f"| {rule.name} | [{rule.sentence}]({rule.source}) | `{switch}` | {guard} |\n"
+    return f"| {rule.name} | [{rule.sentence}]({rule.source}) | {switch} | {guard} |\n"
 
 
 @pytest.mark.snapshot

@@ -1,4 +1,4 @@
-"""Frozen threads: a sandbox freezes once its invocation has ended, with its threads, which go on when it thaws."""
+"""Sandboxes: how many an account has, and that one freezes with its threads once its invocation has ended."""
 
 from __future__ import annotations
 
@@ -9,6 +9,16 @@ from typing import Any, Final
 from dynamodb_counters._table import CONCURRENCY
 from simulation.aws.rule import Rule
 
+CONCURRENT_EXECUTIONS: Final = 1000
+
+ACCOUNT_CONCURRENCY: Final = Rule(
+    "an account has 1,000 concurrent executions, a new one fewer",
+    "New AWS accounts have reduced concurrency and memory quotas.",
+    "https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html",
+    switch="simulation.capacity.World(concurrency)",
+    harmless="records that no execution is free for wait in the stream and in the queue, and come in larger batches",
+)
+
 _LONGEST_SECONDS: Final = 10
 
 THREADS_FREEZE: Final = Rule(
@@ -16,7 +26,7 @@ THREADS_FREEZE: Final = Rule(
     "Background processes or callbacks initiated by your Lambda function that did not complete when the function "
     "ended resume if AWS Lambda chooses to reuse the execution context.",
     "https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html",
-    switch="simulation.aws.frozen_threads.FrozenThreads(frozen)",
+    switch="simulation.aws.sandboxes.FrozenThreads(frozen)",
     guard="an invocation that fails leaves its threads behind",
 )
 
