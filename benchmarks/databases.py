@@ -9,8 +9,7 @@ from typing import Any, Final, Self, TypeAlias
 
 from benchmarks.cost_model import PRICES
 from simulation.clock import VirtualClock
-from simulation.delivery.stream_api import ApiSource
-from simulation.delivery.stream_source import Source
+from simulation.delivery.stream_api import ApiSource, Source
 from simulation.engines.tables import create_table
 from simulation.faults.hooked_client import HookedClient
 from simulation.memory.memory_client import paginator

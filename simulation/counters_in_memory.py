@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, Literal
+
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 
 from dynamodb_counters import testing
 from dynamodb_counters._commit.batch import Aggregator
@@ -22,7 +24,6 @@ from dynamodb_counters.testing import START, checked, one_by_one
 from simulation.memory import request_checks
 from simulation.memory.memory_client import MemoryDynamoDB, paginator
 from simulation.memory.memory_stream import MemoryStream, Record
-from simulation.own_items import OwnItems
 
 _SHARDS: Final = 3
 """Shards of a stream with faults; one without has a single shard."""
@@ -279,3 +280,38 @@ def _lateness(seed: int, probability: float, item: dict[str, Any]) -> float:
     """How long after it has expired an item is deleted: the same each time it is asked."""
     rng = random.Random(f"{seed} {sorted(item.items(), key=str)}")
     return rng.uniform(0, _LATEST_EXPIRY) if rng.random() < probability else 0.0
+
+
+class OwnItems:
+    """The table of a user's own items; ``counters.table`` is one.
+
+    The methods of boto3's ``Table`` that change single items, with expressions as text. Their changes are counted
+    when they return.
+    """
+
+    def __init__(self, client: Any, name: str) -> None:
+        self._client, self.name = client, name
+
+    def put_item(self, **request: Any) -> dict[str, Any]:
+        """Call PutItem; ``Item`` and expression values are plain values."""
+        return self._call("put_item", request)
+
+    def update_item(self, **request: Any) -> dict[str, Any]:
+        """Call UpdateItem; ``Key`` and expression values are plain values."""
+        return self._call("update_item", request)
+
+    def delete_item(self, **request: Any) -> dict[str, Any]:
+        """Call DeleteItem; ``Key`` and expression values are plain values."""
+        return self._call("delete_item", request)
+
+    def get_item(self, **request: Any) -> dict[str, Any]:
+        """Call GetItem; ``Key`` and the returned ``Item`` are plain values."""
+        return self._call("get_item", request)
+
+    def _call(self, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        typed, plain = TypeSerializer().serialize, TypeDeserializer().deserialize
+        asked = {name: request[name] for name in ("Item", "Key", "ExpressionAttributeValues") if name in request}
+        sent = {name: {each: typed(value) for each, value in values.items()} for name, values in asked.items()}
+        answer: dict[str, Any] = getattr(self._client, method)(TableName=self.name, **{**request, **sent})
+        items = {name: answer[name] for name in ("Item", "Attributes") if name in answer}
+        return answer | {name: {each: plain(value) for each, value in one.items()} for name, one in items.items()}

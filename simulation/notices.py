@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from dynamodb_counters.handlers import notifier
 from simulation.aws.json_integers import LARGEST, is_malformed
-from simulation.delivery.stream_source import Source
+from simulation.delivery.stream_api import Source
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory.memory_stream import Record
 

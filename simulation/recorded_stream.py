@@ -21,15 +21,10 @@ class RecordedStream(MemoryStream):
     disorder: Callable[[], float] = staticmethod(lambda: 0.0)
     """By how many seconds the time of a record is wrong."""
 
-    admit_description: Callable[[], None] = staticmethod(lambda: None)
-    admit_read: Callable[[str, str], None] = staticmethod(lambda _shard, _reader: None)
-    """Limits of the API's calls: they raise for one too many."""
-
     def __init__(
         self, seed: int, shards: int, clock: Callable[[], float], table: str = "counters", label: str = ""
     ) -> None:
         self._trimmed: dict[str, int] = {}
-        self._readers = 0
         super().__init__(seed, shards, lambda: clock() + self.disorder(), table)
         if label:
             self.arn = f"{self.arn.rpartition('/')[0]}/{label}"
@@ -39,7 +34,6 @@ class RecordedStream(MemoryStream):
 
     def describe_stream(self, **_: Any) -> dict[str, Any]:
         """The call of the DynamoDB Streams API."""
-        self.admit_description()
         described = []
         for shard in self.shards():
             numbers = {"StartingSequenceNumber": "0"}
@@ -50,16 +44,14 @@ class RecordedStream(MemoryStream):
 
     def get_shard_iterator(self, **asked: Any) -> dict[str, Any]:
         """The call of the DynamoDB Streams API."""
-        self._readers += 1
-        return {"ShardIterator": f"{asked['ShardId']} {self._readers} {asked.get('SequenceNumber', '')}"}
+        return {"ShardIterator": f"{asked['ShardId']} {asked.get('SequenceNumber', '')}"}
 
     def get_records(self, **asked: Any) -> dict[str, Any]:
         """The call of the DynamoDB Streams API."""
-        shard, reader, after = asked["ShardIterator"].split(" ")
-        self.admit_read(shard, reader)
+        shard, after = asked["ShardIterator"].split(" ")
         page = self.read(shard, after or None, self.page_records)
         last = page.records[-1]["dynamodb"]["SequenceNumber"] if page.records else after
-        more = {} if page.ended else {"NextShardIterator": f"{shard} {reader} {last}"}
+        more = {} if page.ended else {"NextShardIterator": f"{shard} {last}"}
         return {"Records": [_as_boto3(record) for record in page.records], **more}
 
     def read(self, shard: str, after: str | None, limit: int) -> Page:

@@ -21,9 +21,9 @@ from typing import Final
 
 from simulation.engines import dynamodb_local
 from simulation.schedules.backend import LocalBackend, MakeBackend, MemoryBackend
+from simulation.schedules.coverage import Outcome, WrongCountError
 from simulation.schedules.function import LONGEST_BACKOFF
 from simulation.schedules.kinds import Kind
-from simulation.schedules.outcome import Outcome, WrongCountError
 from simulation.schedules.schedule import Schedule
 
 ENGINES: Final = ("memory", "dynamodb-local")

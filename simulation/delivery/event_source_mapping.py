@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from simulation.aws.streams import TumblingWindow, halves, older
-from simulation.delivery.stream_source import Source, shard_id
+from simulation.delivery.stream_api import Source, shard_id
 from simulation.memory.memory_stream import Page, Record
 
 MAX_PAYLOAD_BYTES: Final = 6_000_000

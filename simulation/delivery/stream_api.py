@@ -1,13 +1,13 @@
-"""Reads a stream behind the DynamoDB Streams API."""
+"""A stream that can be read, whatever the engine, and one behind the DynamoDB Streams API."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from dynamodb_counters._backfill.feeds import Shard, StreamReader
 from simulation.memory.memory_stream import Page, Record
@@ -16,6 +16,24 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
 
 _READ_AT_ONCE: Final = 1000
+
+
+def shard_id(name: str) -> str:
+    """Id in its stream of a shard that is named with its table, ``<id>@<table>``, as two streams may share an id."""
+    return name.partition("@")[0]
+
+
+class Source(Protocol):
+    """A stream that can be read."""
+
+    @property
+    def arn(self) -> str: ...
+
+    def shards(self) -> Sequence[Shard]:
+        """All shards, parents before children."""
+
+    def read(self, shard: str, after: str | None, limit: int) -> Page:
+        """Records that follow a sequence number; None is the beginning."""
 
 
 @dataclass

@@ -4,24 +4,41 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from dynamodb_counters._table import Table
+from botocore.exceptions import BotoCoreError, ClientError
+
+from dynamodb_counters._table import CONCURRENCY, Table
 from dynamodb_counters.testing import one_by_one
 from simulation.aws import sigv4
 from simulation.aws.sigv4 import LANDING_SECONDS, SKEW_SECONDS
 from simulation.clock import VirtualClock
 from simulation.faults.actors import Actor, Crashed
-from simulation.faults.disorder import in_disorder
 from simulation.faults.faulty_client import Fault, FaultyClient
+
+
+def in_disorder(rng: random.Random) -> Callable[..., Any]:
+    """Threads that take one item after the other: any of the next few may be done first."""
+
+    def side_by_side(work: Callable[[Any], Any], items: Sequence[Any]) -> list[tuple[Any, Any]]:
+        waiting, done = list(range(len(items))), dict[int, Any]()
+        while waiting:
+            index = waiting.pop(rng.randrange(min(CONCURRENCY, len(waiting))))
+            try:
+                done[index] = work(items[index])
+            except (ClientError, BotoCoreError, TimeoutError) as error:
+                done[index] = error
+        return [(item, done[index]) for index, item in enumerate(items)]
+
+    return side_by_side
 
 
 class Process:
     """A process that stops before each request, and is dead at its `deadline`.
 
-    Its clock is wrong by up to `skew` seconds; a request that is not answered lands within `landing` seconds of its
-    signature.
+    Its clock is right in `right` cases of two more, and off by `SKEW_SECONDS` at most; a request that is not answered
+    lands within `landing` seconds of its signature.
     """
 
     def __init__(
@@ -31,13 +48,15 @@ class Process:
         clock: VirtualClock,
         rng: random.Random,
         *,
-        skew: float = SKEW_SECONDS,
+        right: int = 2,
         landing: float = LANDING_SECONDS,
     ) -> None:
         self._clock, self._random, self._landing = clock, rng, landing
         self.call: Actor | None = None
         self.deadline = math.inf
-        self._wrong = wrong = rng.choice((0.0, 0.0, rng.uniform(-skew, skew), rng.choice((-skew, skew))))
+        self._wrong = wrong = rng.choice(
+            (*right * [0.0], rng.uniform(-SKEW_SECONDS, SKEW_SECONDS), rng.choice((-SKEW_SECONDS, SKEW_SECONDS)))
+        )
         faulty: Any = FaultyClient(client, self._pause, rng, self._postpone, self._pass_time, self._hear)
         # Between threads, no actor could switch.
         self.table = one_by_one(

@@ -17,8 +17,7 @@ from typing import Final
 from simulation.engines import dynamodb_local
 from simulation.pairs import features
 from simulation.pairs.schedule import PairOutcome, PairSchedule, WrongPairError
-from simulation.schedules.backend import MakeBackend, MemoryBackend
-from simulation.schedules.local_table import DatedLocalBackend
+from simulation.schedules.backend import DatedLocalBackend, MakeBackend, MemoryBackend
 
 ENGINES: Final = ("memory", "dynamodb-local")
 _ALL: Final = 2000

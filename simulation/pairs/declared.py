@@ -16,14 +16,35 @@ from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._items.conditions import Attr
 from dynamodb_counters._items.derived_fields import parts_of
 from simulation.pairs import features
-from simulation.pairs.measured import MEASURED
-from simulation.pairs.seldom import Forced
+from simulation.pairs.features import Forced
+from simulation.pairs.measured import MEASURED, is_measured
 from simulation.pairs.subjects import FAMILIES as OTHERS
 from simulation.pairs.subjects import ONE, Counted, Family, Subject, Values, signature
-from simulation.pairs.watched import armed
 
 POISON: Final = "heavy"
 _LIGHT: Final = 1000
+_LEVELS: Final = (1, 3, 8)
+"""Of thresholds."""
+
+
+def armed(declaration: Declaration) -> Declaration:
+    """The declaration with thresholds over its first measure, if it may have some."""
+    measure = first_measure(declaration)
+    if measure is None or not isinstance(declaration, Aggregate):
+        return declaration
+    found = (
+        Threshold(f"{declaration.name}-up", None, at=_LEVELS, measure=measure),
+        Threshold(f"{declaration.name}-all", None, at=_LEVELS, measure=measure, direction="both", burst="highest"),
+    )
+    return replace(declaration, _thresholds=found)
+
+
+def first_measure(declaration: Declaration) -> str | None:
+    """The measure that thresholds watch; None of what has none, or has several items per group."""
+    if not isinstance(declaration, Aggregate) or declaration.write_shards > 1 or is_measured(declaration):
+        return None
+    [(name, measure), *_] = declaration.measures.items()
+    return name if isinstance(measure, Count | Sum) else None
 
 
 def _with_light(family: Family, attribute: str) -> Family:

@@ -1,9 +1,9 @@
-"""The features that meet on one table, and the pairs of them that cannot."""
+"""The features that meet on one table, the pairs of them that cannot, and those that a seed forces to meet."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, combinations_with_replacement, product
 from typing import Final
 
@@ -26,6 +26,7 @@ ADDED: Final = "declarations added"
 REMOVED: Final = "declarations removed"
 RENAMED: Final = "declarations renamed"
 REDEFINED: Final = "declarations redefined"
+ATTRIBUTES: Final = "attributes of events changed"
 BACKFILLED: Final = "backfills"
 DROPPED: Final = "drop"
 VERIFIED: Final = "verification"
@@ -38,7 +39,6 @@ CRASHED: Final = "crashes"
 THROTTLED: Final = "throttles"
 ZOMBIES: Final = "zombies"
 REDELIVERED: Final = "redeliveries"
-ATTRIBUTES: Final = "attributes of events changed"
 DERIVED: Final = "derived fields and defaults"
 PAGED: Final = "groups in pages"
 PAGE_SPLIT: Final = "page splits"
@@ -49,46 +49,8 @@ EXTREMES: Final = "extremes"
 CROSSED: Final = "thresholds crossed"
 EXPLAINED: Final = "explanations"
 
-FEATURES: Final = (
-    PLAIN,
-    PACKED,
-    FOREIGN,
-    ONCE,
-    CORRECTED,
-    RETRACTED,
-    EXPIRED,
-    ERASED_KEPT,
-    ERASED_BACK,
-    QUARANTINED,
-    REDRIVEN,
-    DISCARDED,
-    ADDED,
-    REMOVED,
-    RENAMED,
-    REDEFINED,
-    ATTRIBUTES,
-    BACKFILLED,
-    DROPPED,
-    VERIFIED,
-    REPAIRED,
-    LEASES,
-    RESTORED,
-    SPLIT,
-    REQUESTS,
-    CRASHED,
-    THROTTLED,
-    ZOMBIES,
-    REDELIVERED,
-    DERIVED,
-    PAGED,
-    PAGE_SPLIT,
-    PERCENTILES,
-    ACTIVE,
-    LEVEL,
-    EXTREMES,
-    CROSSED,
-    EXPLAINED,
-)
+FEATURES: Final = tuple(text for name, text in vars().copy().items() if name.isupper() and isinstance(text, str))
+"""All of these."""
 
 Pair = tuple[str, str]
 
@@ -118,6 +80,36 @@ REASONS: Final[Mapping[Pair, str]] = {
     (PACKED, CORRECTED): "a packed event has no version",
 }
 """Why no schedule can cover a pair."""
+
+
+SELDOM: Final[Sequence[Pair]] = (
+    (DISCARDED, ADDED),
+    (REMOVED, REPAIRED),
+    (PACKED, EXPIRED),
+    (REDRIVEN, ADDED),
+    (DISCARDED, REMOVED),
+    (DISCARDED, RENAMED),
+    (DISCARDED, REDEFINED),
+    (ERASED_KEPT, DISCARDED),
+    (ERASED_BACK, DISCARDED),
+    (ERASED_KEPT, REMOVED),
+    (ERASED_BACK, REMOVED),
+    (REMOVED, RENAMED),
+)
+"""Pairs that seldom meet by chance: one seed in four forces one of them, on the same few declarations where it can."""
+
+_ONE_IN: Final = 4
+_OFTEN: Final = 6
+
+_BRINGS: Final[Mapping[str, frozenset[str]]] = {
+    "redrive": frozenset({REDRIVEN}),
+    "discard": frozenset({DISCARDED}),
+    "erase": frozenset({ERASED_KEPT, ERASED_BACK}),
+    "expire": frozenset({EXPIRED}),
+    "tap": frozenset({PACKED}),
+    "visit": frozenset({REDRIVEN, DISCARDED, ERASED_KEPT, ERASED_BACK}),
+}
+"""Features that acts bring about, by the acts' names."""
 
 
 def pairs(happened: Mapping[str, Iterable[str]]) -> Counter[Pair]:
@@ -183,3 +175,42 @@ def page(covered: Mapping[Pair, int], engine: str, first: int, count: int) -> st
             "",
         ]
     )
+
+
+class Forced:
+    """The pair that a seed forces, if it forces one, and the declarations on which it is to meet."""
+
+    def __init__(self, seed: int) -> None:
+        number, rest = divmod(seed, _ONE_IN)
+        self.features = frozenset(SELDOM[number % len(SELDOM)] if rest == 1 else ())
+        self.names: tuple[str, ...] = ()
+        """The family, and the name that it may get."""
+        if self.features:
+            self.names = ("taps", "presses") if PACKED in self.features else ("kept", "visitors")
+
+    def has(self, *features: str) -> bool:
+        """Whether one of these is forced."""
+        return not self.features.isdisjoint(features)
+
+    def weight(self, act: str, weight: int) -> int:
+        """How often an act is to be, in proportion to the others."""
+        return weight * _OFTEN if self.has(*_BRINGS.get(act, ())) else weight
+
+    def changes(self) -> list[str]:
+        """Which deployments come first; what is removed comes back, so that the rest happens to it as well."""
+        first = [kind for kind in (ADDED, RENAMED, REMOVED, REDEFINED) if self.has(kind)]
+        return [*first, ADDED] if self.has(REMOVED) else first
+
+    def among(self, names: Sequence[str]) -> Sequence[str]:
+        """The names on which the pair is to meet, if they are there; all otherwise."""
+        return [name for name in names if name in self.names] or names
+
+    def concerns(self, names: Iterable[str]) -> bool:
+        """Whether one of these is such a name."""
+        return any(name in self.names for name in names)
+
+
+def forcing(pair: Pair, count: int) -> list[int]:
+    """The first seeds that force a pair."""
+    start = _ONE_IN * SELDOM.index(pair) + 1
+    return [start + turn * _ONE_IN * len(SELDOM) for turn in range(count)]

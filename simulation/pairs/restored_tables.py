@@ -17,7 +17,7 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
 from dynamodb_counters.testing import one_by_one
-from simulation.faults.disorder import in_disorder
+from simulation.faults.process import in_disorder
 from simulation.pairs.calls import Runner
 from simulation.schedules.backend import MemoryBackend
 from simulation.schedules.sandbox import QUARANTINE_SECONDS

@@ -1,7 +1,4 @@
-"""Runs schedules of a shared quota: ``python -m simulation.quotas --count 2000 --seed 1``.
-
-With ``--cost``, it measures what calls cost.
-"""
+"""Runs schedules of a shared quota: ``python -m simulation.quotas --count 2000 --seed 1``."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ import sys
 import time
 from collections import Counter
 
-from simulation.quotas.quota_cost import cost_table
 from simulation.quotas.quota_schedule import QuotaOutcome, QuotaSchedule, WrongQuotaError
 
 
@@ -27,11 +23,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m simulation.quotas", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="first seed")
     parser.add_argument("--count", type=int, default=2000, help="how many schedules")
-    parser.add_argument("--cost", action="store_true", help="measure write units per call instead")
     options = parser.parse_args()
-    if options.cost:
-        print(cost_table())
-        return 0
     begun, wrong = time.monotonic(), 0
     reached: Counter[str] = Counter()
     for seed in range(options.seed, options.seed + options.count):

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dynamodb_counters._backfill.feeds import Shard
 from dynamodb_counters._declarations import Items, TableKeys
-from simulation.delivery.stream_source import Source, shard_id
+from simulation.delivery.stream_api import Source, shard_id
 from simulation.memory.memory_stream import Page, Record
 from simulation.oracle.specs import TRADE
 from simulation.schedules.backend import Backend

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from dynamodb_counters._backfill.feeds import Shard, StreamReader
 from simulation.aws import streams
 from simulation.clock import VirtualClock
-from simulation.delivery.stream_api import ApiSource
-from simulation.delivery.stream_source import Source
+from simulation.delivery.stream_api import ApiSource, Source
 from simulation.engines.tables import create_table
+from simulation.faults.hooked_client import HookedClient
 from simulation.memory.memory_stream import TTL_IDENTITY, Record
 from simulation.metered_table import MeteredTable
 
@@ -208,3 +208,37 @@ class _Beside(LocalBackend):
 def _identity(item: Mapping[str, Any]) -> str:
     # All attributes distinguish an image that expires from an earlier or later one of the same key.
     return repr(sorted((name, sorted(value.items())) for name, value in item.items()))
+
+
+class _DatingClock(VirtualClock):
+    """Calls a function before time passes."""
+
+    def __init__(self, now: float, before: Any) -> None:
+        super().__init__(now)
+        self._before = before
+
+    def advance(self, seconds: float) -> None:
+        if seconds > 0:
+            self._before()
+        super().advance(seconds)
+
+
+class DatedLocalBackend(LocalBackend):
+    """A table of its own in DynamoDB Local."""
+
+    def __init__(self, engine: Any, _rng: Any = None) -> None:
+        super().__init__(engine, _rng)
+        self.clock = _DatingClock(self.clock.now, self._date)
+        self._is_undated = True
+        self.client = HookedClient(self.client, self._note)
+
+    def _note(self, name: str, send: Any, _: dict[str, Any]) -> Any:
+        self._is_undated |= name not in ("get_item", "query", "scan", "batch_get_item", "describe_table")
+        return send()
+
+    def _date(self) -> None:
+        """Read the stream to its end, which dates what is new."""
+        if self._is_undated:
+            for shard in self.stream.shards():
+                self.stream.read(shard.id, None, 100_000)
+            self._is_undated = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Final
 
 from dynamodb_counters.exactly_once import WATERMARK_PREFIX
@@ -50,3 +51,31 @@ def of_records(records: Iterable[tuple[str, Record]]) -> Counter[str]:
         else:
             found[PRUNED] += sum(name.startswith(WATERMARK_PREFIX) and name not in new for name in old)
     return +found
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Outcome of a schedule: counts that are not exact, invocations, records delivered, faults by kind.
+
+    `accepts` counts the events of every call of writers of packed events, retractions too. `reached` counts what it
+    came across by the names of `coverage`; `paused` is the longest that an invocation without a fault has waited
+    between two tries.
+    """
+
+    seed: int
+    wrong: list[str]
+    deliveries: int
+    records: int
+    faults: Counter[str] = field(default_factory=Counter)
+    reached: Counter[str] = field(default_factory=Counter)
+    paused: float = 0.0
+    accepts: int = 0
+
+
+class WrongCountError(AssertionError):
+    """A schedule ended with wrong counts; the message says how to run it again."""
+
+    def __init__(self, outcome: Outcome, engine: str) -> None:
+        lines = "\n  ".join(outcome.wrong)
+        again = f"python -m simulation.soak --engine {engine} --seed {outcome.seed} --schedules 1"
+        super().__init__(f"seed {outcome.seed}: {len(outcome.wrong)} wrong\n  {lines}\nrun it again: {again}")

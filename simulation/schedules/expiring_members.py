@@ -22,9 +22,9 @@ from dynamodb_counters.testing import one_by_one
 from simulation.faults.faulty_client import FaultPlan
 from simulation.memory.memory_stream import Record
 from simulation.schedules.backend import MemoryBackend
+from simulation.schedules.coverage import Outcome
 from simulation.schedules.deliveries import Deliveries, drawn
 from simulation.schedules.function import Function
-from simulation.schedules.outcome import Outcome
 
 LATE: Final = "late contribution"
 EXPIRED: Final = "member expired"

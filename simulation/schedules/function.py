@@ -86,7 +86,7 @@ class Function:
             warm = self._stragglers
             self.reached[coverage.STRAGGLER] += 1
         sandbox = warm.pop(self._random.randrange(len(warm)))
-        invocation = sandbox.invocation = Invocation(sandbox, delivery, self._backend.clock.now + self._timeout)
+        invocation = sandbox.call = Invocation(sandbox, delivery, self._backend.clock.now + self._timeout)
         self.running.append(invocation)
         if doomed:
             self._doomed.add(invocation)
@@ -108,7 +108,7 @@ class Function:
         self.running.remove(invocation)
         self._doomed.discard(invocation)
         sandbox = invocation.sandbox
-        sandbox.invocation = None
+        sandbox.call = None
         self._look_at(invocation)
         if invocation.error is None:
             self.reached[coverage.DROPPED] += sandbox.report.redelivered

@@ -21,13 +21,13 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import DAY, HOUR
 from dynamodb_counters.exactly_once import Amounts, ExactlyOnce, Key, Record
 from simulation.delivery.event_source_mapping import Delivery
-from simulation.faults.disorder import in_disorder
 from simulation.faults.faulty_client import FaultPlan
+from simulation.faults.process import in_disorder
 from simulation.schedules import coverage
 from simulation.schedules.backend import MakeBackend, MemoryBackend
+from simulation.schedules.coverage import Outcome
 from simulation.schedules.deliveries import Deliveries, drawn
 from simulation.schedules.function import Function
-from simulation.schedules.outcome import Outcome
 from simulation.schedules.sandbox import Sandbox
 
 REFUSED: Final = "records too old to be counted"
@@ -93,7 +93,7 @@ class KernelSchedule:
                 self._consumer = consumer(table, too_old)
 
             def handle(self, delivery: Delivery, deadline: float) -> Mapping[str, Any]:
-                self._deadline = deadline
+                self.deadline = deadline
                 left = SimpleNamespace(get_remaining_time_in_millis=lambda: 1000 * (deadline - self._clock.now))
                 return self._consumer(delivery.event, left)
 

@@ -16,8 +16,8 @@ from dynamodb_counters.errors import CountersError
 from simulation.aws.sigv4 import SKEW_SECONDS
 from simulation.faults.actors import Actor, Crashed
 from simulation.faults.faulty_client import Fault, FaultPlan
+from simulation.faults.hooked_client import StaleReads
 from simulation.faults.process import Process
-from simulation.faults.stale_reads import StaleReads
 from simulation.oracle.chunks import EventKey, Held, Logs, event_key, plain_values, read_logs
 from simulation.oracle.specs import Values
 from simulation.schedules import coverage

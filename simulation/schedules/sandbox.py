@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -13,11 +13,9 @@ from dynamodb_counters._fold.contributions import Contribute, Contribution
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._table import Table
-from simulation.aws.sigv4 import SKEW_SECONDS, landing
 from simulation.delivery.event_source_mapping import Delivery
 from simulation.faults.actors import Actor, Crashed
-from simulation.faults.disorder import in_disorder
-from simulation.faults.faulty_client import Fault, FaultyClient
+from simulation.faults.process import Process
 from simulation.oracle.truth import fails
 from simulation.schedules.backend import Backend
 
@@ -74,7 +72,7 @@ class Invocation(Actor):
         self.done, self.error = True, Crashed()
 
 
-class Sandbox:
+class Sandbox(Process):
     """An execution environment of one `deployment`: the aggregator as one cold start makes it.
 
     `rng` decides jitter, order, the skew of its clock, and when late requests land. Its code fails on some events for
@@ -89,19 +87,10 @@ class Sandbox:
         rng: random.Random,
         fails_for: str = "",
     ) -> None:
-        self._clock = clock = backend.clock
-        self._random = rng
-        self._deadline = 0.0
-        self._skew = skew = rng.choice(
-            (0.0, rng.uniform(-SKEW_SECONDS, SKEW_SECONDS), rng.choice((-SKEW_SECONDS, SKEW_SECONDS)))
-        )
-        client: Any = FaultyClient(backend.client, self._pause, rng, self._postpone, self._pass_time)
-        table = Table(backend.name, client, clock=lambda: clock.now + skew, sleep=self._sleep, jitter=rng.random)
-        table.__dict__["side_by_side"] = in_disorder(rng)
-        self._begin(table, declarations, backend.source_table, fails_for)
+        super().__init__(backend.client, backend.name, backend.clock, rng, right=1)
+        self._begin(self.table, declarations, backend.source_table, fails_for)
         self.deployment = deployment
         self.report = Report()
-        self.invocation: Invocation | None = None
 
     def _begin(
         self, table: Table, declarations: tuple[Declaration, ...], source_table: str | None, fails_for: str
@@ -113,27 +102,11 @@ class Sandbox:
             fail_for(self._aggregator, fails_for)
 
     def handle(self, delivery: Delivery, deadline: float) -> Mapping[str, Any]:
-        self._deadline = deadline
+        self.deadline = deadline
         self.report = self._aggregator.handle(delivery.event, lambda: deadline - self._clock.now)
         return {"state": self.report.state(delivery.event)}
 
-    def _pause(self, operation: str) -> Fault:
-        assert self.invocation is not None
-        fault: Fault = self.invocation.pause(operation)
-        return fault
-
-    def _postpone(self, send: Callable[[], Any]) -> None:
-        # A schedule may leap over the end of an invocation, which has sent nothing after it.
-        due = landing(self._random, min(self._clock.now, self._deadline), self._skew)
-        if due >= self._clock.now:
-            self._clock.call_at(due, send)
-
     def _sleep(self, seconds: float) -> None:
-        assert self.invocation is not None
-        self.invocation.paused += seconds
+        assert isinstance(self.call, Invocation)
+        self.call.paused += seconds
         self._pass_time(seconds)
-
-    def _pass_time(self, seconds: float) -> None:
-        self._clock.advance(seconds)
-        if self._clock.now >= self._deadline:
-            raise Crashed

@@ -21,12 +21,12 @@ from simulation.schedules import coverage
 from simulation.schedules.apart import SHAPES, Apart, OtherWriters
 from simulation.schedules.audit import Audit
 from simulation.schedules.backend import MakeBackend, MemoryBackend
+from simulation.schedules.coverage import Outcome, WrongCountError
 from simulation.schedules.deliveries import HOUR, MAX_AGE, Deliveries, drawn
 from simulation.schedules.deployments import Deployments
 from simulation.schedules.function import Function
 from simulation.schedules.housekeeping import housekeeping
 from simulation.schedules.kinds import Kind
-from simulation.schedules.outcome import Outcome, WrongCountError
 from simulation.schedules.packed_writers import PackedWriters
 from simulation.schedules.sandbox import QUARANTINE_SECONDS
 from simulation.schedules.spoiling import Spoiler

@@ -17,8 +17,8 @@ from dynamodb_counters.errors import CommitError
 from simulation.aws.sandboxes import CONCURRENT_EXECUTIONS
 from simulation.capacity import World
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
-from simulation.faults.disorder import in_disorder
 from simulation.faults.faulty_client import Fault, FaultyClient
+from simulation.faults.process import in_disorder
 from simulation.night import scaled
 from simulation.queue.throttles import Limits
 from simulation.workbench import QUARANTINE_SECONDS, Workbench

@@ -17,8 +17,8 @@ from dynamodb_counters._items.conditions import Attr
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CommitError
 from simulation.faults.actors import Crashed
-from simulation.faults.disorder import in_disorder
 from simulation.faults.hooked_client import HookedClient, failing
+from simulation.faults.process import in_disorder
 from simulation.schedules.sandbox import fail_for
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import mend

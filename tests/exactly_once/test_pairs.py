@@ -12,10 +12,10 @@ import pytest
 
 from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.night import NIGHT
-from simulation.pairs import features, operators, runs, seldom
+from simulation.pairs import features, operators, runs
 from simulation.pairs.engine import NEAR
 from simulation.pairs.schedule import PairSchedule, check
-from simulation.schedules.local_table import DatedLocalBackend
+from simulation.schedules.backend import DatedLocalBackend
 
 SEEDS = (1, 3, 12, 38, 46, 56, *range(60, 60 + 5 * NIGHT))
 """By day those that bring about what is rare."""
@@ -52,9 +52,9 @@ def test_pairs_are_exact_on_dynamodb_local(dynamodb_local_engine: DynamoDBLocal)
 
 
 @pytest.mark.night
-@pytest.mark.parametrize("pair", seldom.SELDOM, ids=" and ".join)
+@pytest.mark.parametrize("pair", features.SELDOM, ids=" and ".join)
 def test_a_seed_that_forces_a_pair_brings_both_features_to_the_same_declaration(pair: features.Pair) -> None:
-    assert any(check(seed).pairs[pair] for seed in seldom.forcing(pair, FORCED))
+    assert any(check(seed).pairs[pair] for seed in features.forcing(pair, FORCED))
 
 
 def test_no_page_is_written_with_an_empty_cell_that_no_reason_explains() -> None:

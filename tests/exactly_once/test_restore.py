@@ -17,8 +17,8 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import DAY, HOUR
 from dynamodb_counters.errors import CommitError
 from simulation.faults.actors import Crashed
-from simulation.faults.disorder import in_disorder
 from simulation.faults.hooked_client import Dying
+from simulation.faults.process import in_disorder
 from simulation.night import scaled
 from simulation.oracle.specs import SPECS, Spec, declarations
 from simulation.oracle.truth import _with_derived, actual, differences, expected_of_rows, expected_so_far

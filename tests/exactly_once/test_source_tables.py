@@ -10,8 +10,8 @@ import pytest
 from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.night import scaled
 from simulation.schedules.backend import LocalBackend, MakeBackend, MemoryBackend
+from simulation.schedules.coverage import Outcome
 from simulation.schedules.kinds import Kind
-from simulation.schedules.outcome import Outcome
 from simulation.schedules.schedule import Schedule
 
 SCHEDULES = scaled(6)

@@ -57,7 +57,7 @@ _ROOMS = {
     "simulation": """
         __init__
         clock night memory
-        recorded_stream memory_table own_items
+        recorded_stream memory_table
         metered_table counters_in_memory
         aws
         engines

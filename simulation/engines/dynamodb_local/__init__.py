@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from simulation.engines import Engine, connect
-from simulation.engines.dynamodb_local.install import find_java, installed_jars
+from simulation.engines import Engine, connect, maven
 
+PROGRAM = "DynamoDB Local"
+POM = Path(__file__).parent / "pom.xml"
 LAUNCHER = Path(__file__).parent / "Launcher.java"
 # Only a failure takes this long.
 START_SECONDS = 180.0
@@ -51,7 +52,7 @@ class DynamoDBLocal(Engine):
 @contextmanager
 def start() -> Iterator[DynamoDBLocal]:
     """Start an empty DynamoDB Local, in memory, and stop it on exit."""
-    java, jars = find_java(), installed_jars()
+    java, jars = maven.find_java(PROGRAM), maven.installed_jars(PROGRAM, POM)
     command = [
         java,
         "-Xmx1g",
