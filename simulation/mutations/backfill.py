@@ -198,17 +198,17 @@ BACKFILL: Final = r"""
 * a verification takes what transactions have counted for drift
 - yield from self._await_transactions(self._begun, self.compared + len(sums))
 + pass
-? test_verified_transactions.py::test_counts_of_a_transaction_just_now_are_no_drift
+? test_verdicts.py::test_counts_of_a_transaction_just_now_are_no_drift
 * a verification does not wait for long enough until transactions are logged
 - moment = self.now() + self.feeds.clocks
 + moment = self.now() - self.feeds.clocks
-? test_verified_transactions.py::test_counts_of_a_transaction_just_now_are_no_drift
+? test_verdicts.py::test_counts_of_a_transaction_just_now_are_no_drift
 * a verification waits for the log of a run that another process has ended
 -         if state.phase != COMPARING:
 -             raise BackfillError(_ENDED.format(state.run.id))
 -         for _
 +         for _
-? test_verified_transactions.py::test_no_transactions_are_waited_for_once_another_process_has_ended_the_run
+? test_verdicts.py::test_no_transactions_are_waited_for_once_another_process_has_ended_the_run
 * a verification goes on after another process has ended it
 - if not self._ended(state, COMPLETE):
 + if not self._ended(state, COMPLETE) and False:

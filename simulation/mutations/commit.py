@@ -287,7 +287,7 @@ COMMIT: Final = r"""
 * an image waits twice, once as scanned and once as logged
 - if other is None:
 + if True:
-? test_withheld_images.py::test_an_image_waits_once_though_the_run_learns_of_a_change_of_its_item_afterward
+? test_backfill_quarantine.py::test_an_image_waits_once_though_the_run_learns_of_a_change_of_its_item_afterward
 * a redrive can be repeated
 - new, {STATE: {"S": before}})
 + new, {})

@@ -71,11 +71,11 @@ FOLD: Final = r"""
 * a group's text has no limit
 - MAX_GROUP_BYTES: Final = 8192
 + MAX_GROUP_BYTES: Final = 1_000_000
-? test_limits.py
+? test_packed.py::test_an_event_that_asks_for_too_much_stops_nothing
 * the groups of an item have no limit
 - (found := prod(map(len, choices))) > most
 + (found := prod(map(len, choices))) < 0
-? test_limits.py
+? test_packed.py::test_an_event_that_asks_for_too_much_stops_nothing
 
 == _fold/crossings.py
 * a redriven record crosses lines once more

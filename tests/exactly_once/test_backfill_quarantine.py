@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count, Distinct, Event, Packed, Sum
 from dynamodb_counters._backfill.backfill import Backfill
-from dynamodb_counters._quarantine.quarantine import settle
+from dynamodb_counters._backfill.feeds import Shard
+from dynamodb_counters._backfill.runner import Lineage, withheld
+from dynamodb_counters._control.run_items import LoggedChange, ScannedItem
+from dynamodb_counters._quarantine.quarantine import confirm, settle
 from dynamodb_counters._table import Table
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import NUMBER, ORDER, REVENUE, delete, mend, put, read
@@ -155,9 +159,6 @@ def test_a_run_that_was_killed_before_it_settled_settles_when_it_goes_on(monkeyp
     assert entries(counters) == []
 
 
-# Items that a backfill cannot fold
-
-
 def put_tagged(bench: Workbench, number: int, tags: str) -> None:
     item = {"pk": {"S": f"ORDER#{number}"}, "sk": {"S": "ORDER"}, "customer": {"S": "ann"}}
     bench.table.put_item(TableName=bench.table.name, Item={**item, "tags": {"L": [{"S": tag} for tag in tags]}})
@@ -282,3 +283,22 @@ def test_events_of_a_chunk_that_a_backfill_cannot_fold_wait_one_by_one() -> None
     assert entries(counters) == [["costs"]]
     bench.clock.advance(61)
     assert read(bench, costs) == ({"cost": 10}, True)
+
+
+def test_an_image_waits_once_though_the_run_learns_of_a_change_of_its_item_afterward() -> None:
+    bench = Workbench([])
+    lineage = Lineage()
+    lineage.meet([Shard("shard", "", is_open=True)])
+    scanned = [ScannedItem("d1", {}, ("1#d1#NewImage#1", "1#d1#NewImage#2"))]
+    logged: list[tuple[str, LoggedChange]] = []
+    pages: Any = SimpleNamespace(
+        scanned=lambda: scanned, logged=lambda: logged, lineage=lineage, run=SimpleNamespace(id="1r0")
+    )
+    early = [*withheld(pages)]
+    logged.append(("shard", LoggedChange("d1", f"{7:040}", {}, entries=("7#1r0#NewImage#1", "7#1r0#NewImage#2"))))
+    late = [*withheld(pages)]
+    for key, _ in (*early, *late):
+        bench.table.put_item(TableName=bench.table.name, Item={**key, "state": {"S": "provisional"}})
+    # The process that knew of no change dies after the first of two.
+    assert confirm(bench.store, *early[0])
+    assert [confirm(bench.store, *one) for one in late] == [False, True]

@@ -1,19 +1,26 @@
-"""The kernel alone: whatever is delivered again, cut, or dies, each record adds once to items of other code."""
+"""The kernel, and the page's aggregators on it: whatever is delivered again, cut, or dies, each record adds once."""
 
 from __future__ import annotations
 
+import contextlib
 import random
+import re
+import time
 from collections import Counter
 from decimal import Decimal
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
 from dynamodb_counters.errors import CommitError, InvalidArgumentError, RecordTooOldError, ShardUnknownError
 from dynamodb_counters.exactly_once import MAX_RECORD_AGE, PRUNED_AT, WATERMARK_KEPT, ExactlyOnce, Watermark
 from simulation.clock import VirtualClock
 from simulation.engines.dynamodb_local import DynamoDBLocal
+from simulation.faults.actors import Crashed
+from simulation.faults.hooked_client import Dying
 from simulation.memory_table import MemoryTable
 from simulation.night import scaled
 from simulation.schedules import coverage, kernel
@@ -25,6 +32,9 @@ SCHEDULES = scaled(15)
 KEYS = (("a", "b"),)
 ARN = "arn:aws:dynamodb:eu-west-1:1:table/other/stream/1"
 REACHED = (coverage.SPLIT, coverage.REPLAYED, coverage.OUTLIVED, coverage.HOURS, coverage.PRUNED, kernel.REFUSED)
+PAGE = Path(__file__).parents[2] / "docs" / "your-aggregator.md"
+DIFFS = [diff for diff in re.findall(r"```diff\n(.*?)```", PAGE.read_text(), re.DOTALL) if "def handler" in diff]
+ORDER = {"shop": {"S": "a"}, "day": {"S": "2026-11-20"}, "cents": {"N": "250"}}
 
 
 def test_every_sum_is_exact_whatever_goes_wrong() -> None:
@@ -154,3 +164,41 @@ def test_one_item_that_fails_holds_up_no_other() -> None:
     with pytest.raises(CommitError, match="1 item"):
         world.count({"n": 1}, keys=[("x", "b"), ("a", "b")])
     assert world.item["n"] == {"N": "1"}
+
+
+class Context:
+    def get_remaining_time_in_millis(self) -> int:
+        return 60_000
+
+
+def test_the_page_has_three_aggregators_of_five_changed_lines_each() -> None:
+    assert [sum(line.startswith("+") for line in diff.splitlines()) for diff in DIFFS] == [5, 5, 5]
+
+
+@pytest.mark.parametrize("diff", DIFFS)
+@pytest.mark.parametrize("requests", [1, 2])
+def test_a_batch_that_died_halfway_and_comes_again_is_counted_once(
+    diff: str, requests: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _counts(diff, "+", requests, monkeypatch)["SHOP"] > 3
+    assert set(_counts(diff, "-", requests, monkeypatch).values()) == {3}
+
+
+def _counts(diff: str, without: str, requests: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """Return what is counted of three orders, whose batch dies after so many requests and comes again."""
+    table: Any = MemoryTable(VirtualClock(), name="totals")
+    source = "\n".join(line[1:] for line in diff.splitlines() if not line.startswith(without))
+    change = {"ApproximateCreationDateTime": time.time(), "NewImage": ORDER}
+    common = {"eventName": "INSERT", "eventSource": "aws:dynamodb", "eventSourceARN": "arn:aws:dynamodb:::table/orders"}
+    records = [{**common, "dynamodb": {**change, "SequenceNumber": str(number)}} for number in range(1, 4)]
+
+    def invoke(client: Any) -> None:
+        monkeypatch.setattr(boto3, "client", lambda _: client)
+        names: dict[str, Any] = {}
+        exec(source, names)
+        names["handler"]({"Records": records, "shardId": "shardId-1"}, Context())
+
+    with contextlib.suppress(Crashed):
+        invoke(Dying(table, requests, after=False))
+    invoke(table)
+    return {item["pk"]["S"]: int(item["orders"]["N"]) for item in table.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from dynamodb_counters import (
     TableKeys,
     Window,
 )
-from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters._backfill.verification import Difference, Verification
 from dynamodb_counters._control.counted_names import CountedNames
 from dynamodb_counters._control.registry import DECLARED, Registry, entries_of, entry_key, read_registry, write_registry
 from dynamodb_counters._declarations import Declaration
@@ -34,7 +35,18 @@ from dynamodb_counters._erase.eraser import Eraser
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.errors import BackfillError
-from tests.exactly_once.test_backfill import Live, backfill, mend, spoil, verification
+from simulation.workbench import Workbench
+from tests.exactly_once.test_backfill import (
+    Live,
+    Stream,
+    backfill,
+    before_the_end,
+    compared_and_ended,
+    mend,
+    spoil,
+    verification,
+    verify,
+)
 from tests.exactly_once.test_run_commands import Counters, Person, lines
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{at}#{id}", retention=timedelta(days=35))
@@ -55,6 +67,8 @@ RANKED = Aggregate(
     measures={"views": Count(), "weight": Sum("weight")},
     ranking=Ranking(measure="views", leaderboard="PAGES"),
 )
+JOB = Event("job", pk="JOB#{id}", sk="JOB")
+JOBS = Aggregate("jobs", JOB, pk="JOBS", sk="NUMBER", measures={"jobs": Count()})
 
 
 class Site(Live):
@@ -412,3 +426,37 @@ def test_a_sum_of_many_digits_is_repaired_to_the_last_one() -> None:
     spoil(site.bench, views, "weight", -12345678901234567890123456789, url="/")
     site.verify().repair()
     assert site.bench.counters.get(views, {"url": "/"}).measures["weight"] == weight
+
+
+@pytest.fixture
+def bench() -> Workbench:
+    bench = Workbench([JOBS], shards=3)
+    bench.aggregator.handle({})
+    bench.counters.record_once(JOB, {"id": 0}, [JOBS])
+    bench.deliver_all()
+    return bench
+
+
+def counted_meanwhile(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> list[Difference]:
+    """Verify, with a transaction that counts once the log has passed the scan, and whose record comes later."""
+    before_the_end(monkeypatch, Verification, lambda: bench.counters.record_once(JOB, {"id": 1}, [JOBS]))
+    return verify(bench, Stream(bench)).differences
+
+
+def test_counts_of_a_transaction_just_now_are_no_drift(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert counted_meanwhile(bench, monkeypatch) == []
+
+
+def test_a_group_that_drifted_and_that_a_transaction_counts_in_meanwhile_is_not_repaired(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoil(bench, JOBS, "jobs", 5)
+    [found] = counted_meanwhile(bench, monkeypatch)
+    assert (found.verdict, found.reason) == ("unknown", "a transaction counted in it meanwhile")
+
+
+def test_no_transactions_are_waited_for_once_another_process_has_ended_the_run(bench: Workbench) -> None:
+    _, second = compared_and_ended(bench, Stream(bench))
+    spoil(bench, JOBS, "jobs", 5)
+    with pytest.raises(BackfillError, match="another process has ended run"):
+        list(islice(second, 1000))

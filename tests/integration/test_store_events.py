@@ -1,4 +1,4 @@
-"""Accepted events can be read back, packed or not."""
+"""Accepted events can be read back, packed or not; resets and deadlines let no write pass that must not."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Event, InvalidArgumentError, Packed
-from tests.integration.stores import Store
-from tests.unit.fold.streams import NOW
+from dynamodb_counters import Aggregate, Count, Counter, Event, InvalidArgumentError, Packed, Ranking, Sum
+from dynamodb_counters._assumptions import LONGEST_REQUEST
+from dynamodb_counters.errors import CommitError
+from tests.integration.stores import SHARD, Store
+from tests.unit.fold.streams import NOW, image, record
+from tests.unit.writes.clients import no_fault
 
 _KEY: dict[str, Any] = {"pk": "URL#{url}", "sk": "T#{at}#CID#{client}"}
 _BUCKET = timedelta(minutes=10)
@@ -18,6 +21,10 @@ _PLAIN = Event("plain", **_KEY)
 _PACKED = Event("packed", **_KEY, packed=Packed("at", bucket=_BUCKET))
 _IN_PARTS = Event("parts", **_KEY, packed=Packed("at", bucket=_BUCKET, parts=4, partition_by="client"))
 _EVENTS = pytest.mark.parametrize("event", [_PLAIN, _PACKED, _IN_PARTS], ids=lambda event: event.name)
+_SITE = Counter("site", n=Count())
+_SHOP = Counter("shop", n=Count(), sum=Count(), ranking=Ranking(measure="n", leaderboard="SHOPS"))
+_VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
+_VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count(), "bytes": Sum("bytes")})
 
 
 def _views(number: int) -> list[dict[str, Any]]:
@@ -148,3 +155,59 @@ def test_values_are_those_of_whole_names(store: Store) -> None:
         ({"x:day": "x"}, False),
     ):
         assert bool(list(store.counters.events(_PACKED, wanted, consistent=True))) is there
+
+
+def test_a_reset_returns_what_it_took_and_leaves_what_came_later(store: Store) -> None:
+    store.counters.increment(_SHOP, {}, amount={"n": 100, "sum": -7})
+    assert store.counters.reset(_SHOP, {}) == {"n": 100, "sum": -7}
+    assert store.item("shop", "shop")["_score"] == {"N": "0"}
+
+    store.counters.increment(_SHOP, {}, amount={"n": 1, "sum": 3})
+    assert store.counters.get(_SHOP, {}, consistent=True).measures == {"n": 1, "sum": 3}
+    assert store.item("shop", "shop")["_score"] == {"N": "1"}
+
+
+def test_two_resets_at_once_share_what_there_is(store: Store) -> None:
+    store.counters.increment(_SITE, {}, amount=100)
+    others: list[Any] = []
+
+    def other_first(name: str, _: Any) -> None:
+        if name == "update_item" and not others:
+            others.append(None)
+            others[0] = store.counters.reset(_SITE, {})
+            store.counters.increment(_SITE, {}, amount=1)
+
+    store.client.before = other_first
+
+    assert store.counters.reset(_SITE, {}) == {"n": 1}
+    assert others == [{"n": 100}]
+    assert store.counters.get(_SITE, {}, consistent=True).measures == {"n": 0}
+
+
+def _view(sequence: int, url: str = "a") -> dict[str, Any]:
+    return record(sequence, image("view", url=url, id=str(sequence), bytes=10))
+
+
+def test_no_write_begins_when_time_is_nearly_up_and_what_was_written_stays(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = [_view(n, url) for n, url in enumerate("abcd", start=1)]
+    aggregator = store.aggregator(_VIEWS)
+    monkeypatch.setattr("dynamodb_counters._table.CONCURRENCY", 1)
+    written: list[str] = []
+
+    def slow(name: str, _: object) -> None:
+        if name == "update_item":
+            written.append(name)
+            store.clock.now += LONGEST_REQUEST / 2
+
+    store.client.after = slow
+    with pytest.raises(CommitError, match=r"2 item.*time is nearly up"):
+        aggregator.handle({"Records": batch, "shardId": SHARD}, lambda: 1.9 * LONGEST_REQUEST)
+    store.client.after = no_fault
+
+    assert len(written) == 2
+    counted = store.counters.get_many([(_VIEWS, {"url": url}) for url in "abcd"], consistent=True)
+    assert sum(group.measures["n"] for group in counted) == 2
+    report = aggregator.handle({"Records": batch, "shardId": SHARD})
+    assert (report.updated, report.skipped) == (2, 2)

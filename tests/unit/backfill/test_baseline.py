@@ -1,20 +1,32 @@
-"""A run's baseline is what the items had contributed at its cut, whatever changed while its scan went on."""
+"""What runs compare: the baseline of their cut, no counters, and groups of which some sources may have expired."""
 
 from __future__ import annotations
 
-from collections import Counter
+import collections
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynamodb_counters import Aggregate, Count, Counter, Event, Ranking, Sum
 from dynamodb_counters._backfill.feeds import Shard
 from dynamodb_counters._backfill.runner import Lineage, contributions, part_of, sum_up
+from dynamodb_counters._backfill.verification import judge
 from dynamodb_counters._control.run_items import LoggedChange, ScannedItem, Sums
+from dynamodb_counters._items.table_schema import SCORE
+from dynamodb_counters.errors import BackfillError
+from tests.exactly_once.test_backfill import Live, backfill, fill, read, spoil, verification
 
 _numbers = st.integers(-2, 3)
+_few = st.integers(-3, 3)
+SALE = Event("sale", key=("shop", "id"))
+STOCK = Counter("stock", by=("shop", "sku"), left=Count())
+SHOPS = Aggregate("shops", STOCK, by="shop", left=Sum("left"))
+KINDS = Aggregate("kinds", STOCK, by="sku", kinds=Count())
 
 
 @dataclass
@@ -38,7 +50,7 @@ def _sums(group: str, number: int) -> Sums:
 
 @given(_items, st.integers(1, 3), st.booleans())
 def test_a_baseline_is_what_items_contributed_at_the_cut(items: list[_Item], parts: int, is_repeated: bool) -> None:
-    scanned, logged, expected = [], [], Counter[str]()
+    scanned, logged, expected = [], [], collections.Counter[str]()
     for place, (group, item) in enumerate(zip("ababab", items, strict=False)):
         digest, seen = f"item-{place}", min(item.seen, len(item.contributed) - 1)
         scanned.append(ScannedItem(digest, _sums(group, item.contributed[seen])))
@@ -66,3 +78,43 @@ def test_parts_hold_each_group_once_and_split_into_four(texts: list[str], parts:
     found = [ref for part in range(parts) for ref in sum_up(contributed, part, parts) or ()]
     assert sorted(found) == sorted(("views", (text,)) for text in texts)
     assert all(part_of(text, 4 * parts) // 4 == part_of(text, parts) for text in texts)
+
+
+@given(st.sampled_from([Count(), Sum("price")]), _few, _few)
+def test_a_score_that_differs_from_its_measure_is_drift_though_events_may_have_expired(
+    measure: Count | Sum, total: int, score: int
+) -> None:
+    ranking = Ranking(measure="total", leaderboard="SHOPS")
+    shops = Aggregate("shops", SALE, by="shop", measures={"total": measure}, ranking=ranking)
+    missing = {name: number for name, number in (("total", total), (SCORE, score)) if number}
+
+    verdicts = list(judge(shops, missing, may_exceed=True, is_gone=False))
+
+    certain = [numbers.get(SCORE, 0) for verdict, _, numbers in verdicts if verdict == "drifted"]
+    lost = total if isinstance(measure, Count) and total > 0 else 0
+    assert sum(certain) == score - total + lost
+    found = [numbers for *_, numbers in verdicts]
+    assert {name: sum(numbers.get(name, 0) for numbers in found) for name in missing} == missing
+    assert all(all(numbers.values()) for numbers in found)
+
+
+@pytest.mark.parametrize("run", [backfill, verification])
+def test_a_counter_is_refused_by_name(run: Callable[..., Any]) -> None:
+    live = Live(STOCK)
+    with pytest.raises(BackfillError, match=r"^invalid name='stock': expected what items are counted in, not a Cou"):
+        [*run(live.bench, live.stream, names=["stock"]).steps()]
+
+
+def test_what_is_over_a_counter_is_verified_and_backfilled() -> None:
+    live = Live(STOCK, SHOPS)
+    for sku in "xy":
+        live.bench.counters.increment(STOCK, shop="a", sku=sku, amount=5)
+    live.stream.deliver()
+    assert live.verify().differences == []
+    spoil(live.bench, SHOPS, "left", 2, shop="a")
+    assert [(each.name, dict(each.missing)) for each in live.verify().differences] == [("shops", {"left": -2})]
+
+    live.bench.deploy([STOCK, SHOPS, KINDS])
+    fill(live.bench, live.stream)
+    assert read(live.bench, KINDS, sku="x") == ({"kinds": 1}, True)
+    assert read(live.bench, STOCK, shop="a", sku="x") == ({"left": 5}, True)

@@ -1,11 +1,17 @@
-"""A stream is read to its end, whatever pages it comes in."""
+"""Streams that runs read to their end, the pace of what they consume, and their time: DynamoDB's."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from email.utils import formatdate
+from types import SimpleNamespace
 from typing import Any
 
-from dynamodb_counters._backfill.feeds import StreamReader
+from dynamodb_counters._backfill.feeds import ASKED_EVERY, Pace, ServiceTime, StreamReader
+from dynamodb_counters._table import Table
+from simulation.clock import VirtualClock
+
+CLIENT: Any = None
 
 
 class _Streams:
@@ -58,3 +64,80 @@ def test_an_open_shard_is_read_until_nothing_has_come_for_a_while() -> None:
     streams = _Streams([[1], [], [2]], closed=False)
     assert len(list(_reader(streams).records("b-parent"))) == 2
     assert 5 <= sum(streams.pauses) <= 60
+
+
+def test_units_are_waited_for_and_time_without_any_is_not_made_up_for() -> None:
+    clock, slept = VirtualClock(), list[float]()
+    pace = Pace(Table("counters", CLIENT, clock=clock, sleep=slept.append), 10.0)
+    pace.spend(20)
+    pace.spend(5)
+    clock.advance(60)
+    pace.spend(10)
+    assert (slept, pace.consumed) == ([2.0, 2.5, 1.0], 35)
+
+
+def test_a_run_without_a_limit_never_waits() -> None:
+    slept: list[float] = []
+    pace = Pace(Table("counters", CLIENT, clock=VirtualClock(), sleep=slept.append))
+    pace.spend(1e6)
+    assert (slept, pace.consumed) == ([], 1e6)
+
+
+class Client:
+    """Answers with a date, if it has one."""
+
+    exceptions = SimpleNamespace()
+
+    def __init__(self, date: str | None) -> None:
+        self.date = date
+        self.asked = 0
+
+    def get_item(self, **_: Any) -> dict[str, Any]:
+        self.asked += 1
+        return {"ResponseMetadata": {"HTTPHeaders": {} if self.date is None else {"date": self.date}}}
+
+
+def service_time(client: Any, monotonic: list[float]) -> ServiceTime:
+    return ServiceTime(Table("orders", client, clock=lambda: 5.0), lambda: monotonic[0])
+
+
+def test_an_answers_date_is_carried_on_by_a_monotonic_clock() -> None:
+    client, monotonic = Client("Fri, 20 Nov 2026 00:00:00 GMT"), [100.0]
+    now = service_time(client, monotonic)
+    first = now()
+    assert first == 1795132800.0
+    monotonic[0] += ASKED_EVERY - 1
+    assert (now(), client.asked) == (first + ASKED_EVERY - 1, 1)
+    monotonic[0] += 1
+    client.date = "Fri, 20 Nov 2026 00:00:30 GMT"
+    assert (now(), client.asked) == (first + 30, 2)
+
+
+def test_it_never_goes_back() -> None:
+    client, monotonic = Client("Fri, 20 Nov 2026 00:00:00 GMT"), [100.0]
+    now = service_time(client, monotonic)
+    first = now()
+    monotonic[0] += ASKED_EVERY
+    # Headers have whole seconds.
+    client.date = "Fri, 20 Nov 2026 00:00:04 GMT"
+    assert now() == first + ASKED_EVERY
+
+
+def test_slow_answers_never_bring_it_ahead() -> None:
+    client, monotonic, begun = Client(None), [100.0], 1795132800.0
+
+    def get_item(**_: Any) -> dict[str, Any]:
+        monotonic[0] += 0.5
+        date = formatdate(begun + monotonic[0] - 100, usegmt=True)
+        return {"ResponseMetadata": {"HTTPHeaders": {"date": date}}}
+
+    client.get_item = get_item  # type: ignore[method-assign]
+    now = service_time(client, monotonic)
+    for _ in range(100):
+        assert now() <= begun + monotonic[0] - 100
+        monotonic[0] += ASKED_EVERY
+
+
+def test_without_a_date_the_local_clock_holds() -> None:
+    for date in (None, "yesterday"):
+        assert service_time(Client(date), [100.0])() == 5.0

@@ -1,4 +1,4 @@
-"""Options, exit codes, and errors of one line."""
+"""Options, exit codes, formats, and errors of one line."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import inspect
 import os
 import subprocess
 import sys
+from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,8 @@ from dynamodb_counters import Aggregate, Count, Event, Sum
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters.cli import commands
 from dynamodb_counters.cli import main as cli
-from dynamodb_counters.cli.session import Session, shared, told
+from dynamodb_counters.cli.output import number, reason_text, span
+from dynamodb_counters.cli.session import Session, shared, told, typed
 from dynamodb_counters.errors import CommitError, InvalidArgumentError
 from simulation.engines.tables import create_table
 from tests.integration.stores import Store
@@ -34,8 +37,8 @@ SHOPS = Aggregate(
 def store(moto_engine: Any) -> Store:
     create_table(moto_engine.client, "sales", expires=False)
     store = Store(moto_engine, "sales")
-    for number in range(3):
-        store.counters.accept(SALE, {"id": number, "shop": "a", "kind": "new", "price": 2})
+    for sale in range(3):
+        store.counters.accept(SALE, {"id": sale, "shop": "a", "kind": "new", "price": 2})
     store.deliver(store.inserts(), SHOPS)
     return store
 
@@ -225,3 +228,22 @@ def test_as_a_process() -> None:
 def test_a_region_that_is_none_is_one_line(region: str, said: str) -> None:
     refused = command("get", "shops", "--table", "sales", AWS_DEFAULT_REGION=region)
     assert (refused.returncode, refused.stderr.count("\n"), said in refused.stderr) == (2, 1, True), refused.stderr
+
+
+def test_a_number_has_separators_and_few_decimals() -> None:
+    shown = [number(value) for value in (12345, Decimal("0.10"), Decimal(10) / 3, None)]
+    assert shown == ["12,345", "0.1", "3.3333", "-"]
+
+
+def test_a_span_has_its_two_greatest_units() -> None:
+    shown = [span(length) for length in (59, 3600, 90_061, timedelta(days=7))]
+    assert shown == ["59 s", "1 h", "1 d 1 h", "7 d"]
+
+
+def test_a_reason_that_all_names_share_is_shown_once() -> None:
+    assert reason_text("shops: 'price' is missing; towns: 'price' is missing") == "'price' is missing"
+
+
+def test_an_attribute_is_typed_by_its_declaration() -> None:
+    event = Event("view", key="url", attributes={"url": str, "ms": int})
+    assert typed(event, {"url": "1", "ms": "1"}) == {"url": "1", "ms": Decimal(1)}

@@ -1,23 +1,38 @@
-"""A wrong value of any argument of a declaration is refused, naming argument, value and what is allowed."""
+"""A wrong value of any argument of a declaration is refused; kinds have their parts, and quotas their periods."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Attr, Count, Distinct, Event, InvalidArgumentError, Sum, Window
+from dynamodb_counters import (
+    Aggregate,
+    Attr,
+    Count,
+    Distinct,
+    Event,
+    Extremes,
+    Histogram,
+    InvalidArgumentError,
+    Percentiles,
+    Quota,
+    Sum,
+    Window,
+)
+from dynamodb_counters._declarations import require_consistent
+from dynamodb_counters._declarations.composites import Composite, group_fields, read_by, with_parts
+from tests.unit.declarations.wrong import PATH, PLAYERS, WRONG, Wrong
 
 _VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
-
 _RIGHT: dict[type, dict[str, Any]] = {
     Event: {"name": "event", "pk": "A#{a}", "sk": "B#{b}"},
     Aggregate: {"name": "views", "source": _VIEW, "pk": "URL#{url}", "sk": "STATISTICS", "measures": {"n": Count()}},
     Window: {"name": "recent", "source": _VIEW, "pk": "URL#{url}", "time": "time"},
     Sum: {"attribute": "bytes"},
 }
-
 _NAMES: list[Any] = ["", None, 5, True, "1a", "-a", "a b", "a#b", "a.b", "é", "a\n", "a" * 65, "quarantine", ["a"]]
 _TEMPLATES: list[Any] = [
     *("", None, 5, [], {}, "{", "{}", "{a}{b}", "A#{a}x", "A#{a}#{a}", "100%", "x" * 2048),
@@ -33,7 +48,6 @@ _CONDITIONS: list[Any] = [True, "status = paid", {"status": "paid"}, Attr("statu
 _SOURCES: list[Any] = [None, "view", Event, Count()]
 _ATTRIBUTES: list[Any] = ["", None, 5, ["bytes"]]
 _CHOICES: list[Any] = [None, "", "KEEP", "forget", True, ["keep"]]
-
 _WRONG: dict[tuple[type, str], list[Any]] = {
     (Event, "name"): _NAMES,
     (Event, "pk"): _TEMPLATES,
@@ -59,6 +73,8 @@ _WRONG: dict[tuple[type, str], list[Any]] = {
     (Sum, "attribute"): _ATTRIBUTES,
 }
 _CASES = [(kind, argument, value) for (kind, argument), values in _WRONG.items() for value in values]
+_REQUEST = Event("request", key="id")
+GIVEN: dict[str, Any] = {"name": "calls", "limit": 300, "per": "day"}
 
 
 @pytest.mark.parametrize(
@@ -103,3 +119,120 @@ def test_the_group_is_the_fields_of_both_keys_in_their_order() -> None:
     aggregate = Aggregate("a", _VIEW, pk="X#{b}#{a}", sk="Y#{a}#{c}", measures={"n": Count()})
 
     assert aggregate.fields == ("b", "a", "c")
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=[wrong.mistake for wrong in WRONG])
+def test_the_error_names_argument_value_and_what_is_allowed(wrong: Wrong) -> None:
+    with pytest.raises(InvalidArgumentError) as refused:
+        wrong.make()
+
+    error = refused.value
+    assert str(error).startswith(f"invalid {wrong.argument}={wrong.value}")
+    assert str(error).endswith(f": expected {wrong.expected}")
+
+
+def test_there_are_twenty_and_each_is_another() -> None:
+    assert len({wrong.mistake for wrong in WRONG}) == len(WRONG) >= 20
+
+
+def test_a_cycle_cannot_be_written_down() -> None:
+    one = Aggregate("one", PATH, pk="ONE", sk="ALL", measures={"n": Count()})
+    two = Aggregate("two", one, pk="TWO", sk="ALL", measures={"n": Count()})
+
+    # A source must exist before what looks at it, and a declaration does not change.
+    with pytest.raises(AttributeError):
+        one.source = two  # type: ignore[misc]
+    # Another "one" over "two" over the first "one" can be made: two of one name.
+    with pytest.raises(InvalidArgumentError, match="invalid name='one': expected one declaration per name"):
+        require_consistent((replace(one, source=two), two, one))
+    with pytest.raises(InvalidArgumentError, match="invalid name='one': expected one declaration per name"):
+        require_consistent((replace(one, source=two), two))
+
+
+def test_an_aggregate_over_its_own_items_by_way_of_an_event_cannot_be_written_down() -> None:
+    loop = Event("players", pk="PLAYER#{player}", sk="STATISTICS")
+
+    with pytest.raises(InvalidArgumentError, match="invalid name='players': expected one declaration per name"):
+        require_consistent((PLAYERS, Aggregate("loop", loop, pk="LOOP", sk="ALL", measures={"n": Count()})))
+
+
+@pytest.mark.parametrize(
+    ("declared", "read", "fields"),
+    [
+        (Percentiles("latency", _REQUEST, attribute="ms"), "distribution", ()),
+        (Extremes("slowest", _REQUEST, by="route", attribute="ms"), "extremes", ("route",)),
+    ],
+)
+def test_a_read_of_its_own_names_a_group_by_its_partition(
+    declared: Composite, read: str, fields: tuple[str, ...]
+) -> None:
+    [counted] = declared._parts
+    assert (read_by(counted), group_fields(counted)) == (read, fields)
+
+
+def test_the_name_of_a_distinct_means_its_members_too() -> None:
+    declared = Distinct("visitors", Event("view", key=("url", "time")), by="url", member="client")._parts
+    assert with_parts(["visitors"], declared) == {"visitors", "visitors-members"}
+
+
+def test_a_value_counts_in_all_bins_that_it_reaches() -> None:
+    assert list(Histogram("n", at_least=[1, 5, 10])._bin_indexes(7)) == [0, 1]
+
+
+def _utc(*parts: int) -> datetime:
+    return datetime(*parts, tzinfo=UTC)  # type: ignore[misc,arg-type]
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("name", "1st"),
+        ("limit", 0),
+        ("limit", 1.5),
+        ("limit", True),
+        ("per", "fortnight"),
+        ("per", timedelta(seconds=59)),
+        ("per", timedelta(seconds=60.5)),
+        ("per", 60),
+        ("by", {"customer"}),
+        ("by", 3),
+        ("by", ("a", "a")),
+        ("by", ("a", "b", "c", "d")),
+        ("by", ("pk",)),
+        ("by", ("a.b",)),
+        ("by", ("time:day",)),
+        ("tz", "Europe/Atlantis"),
+        ("portion", 0),
+        ("portion", 301),
+        ("clock_error", 1),
+        ("clock_error", timedelta(seconds=21)),
+    ],
+)
+def test_a_wrong_argument_is_refused_by_name(argument: str, value: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=rf"^invalid {argument}="):
+        Quota(**{**GIVEN, argument: value})
+
+
+@pytest.mark.parametrize(
+    ("per", "tz", "moment", "start", "end"),
+    [
+        ("hour", "UTC", _utc(2026, 11, 20, 10, 59), _utc(2026, 11, 20, 10), _utc(2026, 11, 20, 11)),
+        ("day", "Europe/Berlin", _utc(2026, 10, 25, 12), _utc(2026, 10, 24, 22), _utc(2026, 10, 25, 23)),
+        ("week", "UTC", _utc(2026, 11, 20), _utc(2026, 11, 16), _utc(2026, 11, 23)),
+        ("month", "Asia/Kathmandu", _utc(2026, 2, 1), _utc(2026, 1, 31, 18, 15), _utc(2026, 2, 28, 18, 15)),
+        ("year", "UTC", _utc(2028, 12, 31, 23), _utc(2028, 1, 1), _utc(2029, 1, 1)),
+        (timedelta(minutes=7), "UTC", _utc(1970, 1, 1, 0, 7), _utc(1970, 1, 1, 0, 7), _utc(1970, 1, 1, 0, 14)),
+    ],
+)
+def test_a_period_begins_and_ends_where_its_calendar_says(
+    per: Any, tz: str, moment: datetime, start: datetime, end: datetime
+) -> None:
+    found = Quota("calls", limit=1, per=per, tz=tz)._period(moment.timestamp())
+
+    assert (found.start, found.end) == (start.timestamp(), end.timestamp())
+
+
+@pytest.mark.parametrize("pk", ["LEASES#{name}", "LEASES#{name}#{customer}", "LEASES#calls#a#b#{d}"])
+def test_no_event_can_be_taken_for_what_is_reserved(pk: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="reserved 'LEASES#"):
+        require_consistent((), [Event("forged", pk=pk, sk="SK")])

@@ -1,4 +1,4 @@
-"""Groups by the class of a number, its range, and a default: counted, corrected and read like any other."""
+"""Groups by what an item says only indirectly: a class, a range, a day, a default for what it lacks."""
 
 from __future__ import annotations
 
@@ -8,18 +8,33 @@ from urllib.parse import urlencode
 
 import pytest
 
-from dynamodb_counters import Aggregate, Attr, Attribute, Count, Event, Items, Ranking, Sum
+from dynamodb_counters import (
+    Aggregate,
+    Attr,
+    Attribute,
+    Count,
+    Event,
+    Histogram,
+    InvalidArgumentError,
+    Items,
+    Ranking,
+    Sum,
+)
 from dynamodb_counters._declarations.codec import decode, encode
 from dynamodb_counters._http.resources import CountResources
-from dynamodb_counters.errors import InvalidArgumentError
-from simulation.counters_in_memory import counters_in_memory
+from dynamodb_counters._items.conditions import text_reader
+from dynamodb_counters.errors import MalformedImageError
+from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 from tests.unit.cli.in_process import run
 
 _NOON: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
 _SIZE: Final = "ms:5,100?unknown"
-
 _REQUEST: Final = Event("request", key=("id", "at"), version="revision")
 _FOREIGN: Final = Items("request", where=Attr("revision").exists(), pk="REQUEST#{id}#{status}")
+_VIEW = Event("view", pk="VIEW#{id}", sk="VIEW")
+_CALL: Final = Event("call", key="id", version="revision")
+_SPEED: Final = Aggregate("speed", _CALL, calls=Count(), ms=Histogram("ms", bounds=[0, 50]))
+_OVER: Final = Aggregate("over", _SPEED, below=Sum("ms.<0"))
 
 
 def _by(source: Any) -> Aggregate:
@@ -124,3 +139,62 @@ def test_a_group_in_a_page_whose_first_number_is_0_counts_as_a_group() -> None:
     with counters_in_memory([sums, shops]) as counters:
         counters.accept(event, {"id": "1", "shop": "a", "cents": 0})
         assert counters.get(shops)["shops"] == 1
+
+
+@pytest.mark.parametrize(
+    ("tier", "text"),
+    [("minute", "2026-11-20T10:30"), ("hour", "2026-11-20T10"), ("day", "2026-11-20"), ("month", "2026-11")],
+)
+def test_a_time_can_stand_for_any_tier(tier: str, text: str) -> None:
+    assert text_reader(f"at:{tier}")({"at": {"S": "2026-11-20T12:30:30+02:00"}}) == text
+
+
+@pytest.mark.parametrize("value", [None, {"S": "2026-11-20"}, {"S": "2026-11-20T10:00:00"}, {"BOOL": True}])
+def test_values_that_are_no_moment_stand_for_none(value: Any) -> None:
+    with pytest.raises(MalformedImageError):
+        text_reader("at:day")({} if value is None else {"at": value})
+
+
+_WRONG = [
+    *("{at:week}", "{at:>10}", "{tags[]:day}", "{lines[].at:day}", "{lines[].sku}", "{at!r:day}", "{tags[]:class}"),
+    *("{ms:100,10}", "{ms:10,10}", "{ms:-1}", "{ms:01}", "{ms:1,}", "{ms:1.0}", "{ms:1e3}", "{ms:1_0}", "{ms:nan}"),
+    *("{plan?}", "{plan?a b}", "{plan?a:class}", "{plan?a?b}", "{tags[]?none}"),
+]
+
+
+@pytest.mark.parametrize("pk", _WRONG)
+def test_other_formats_are_refused(pk: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"^invalid pk=.*\{time:day\}"):
+        Aggregate("views", _VIEW, pk=pk, sk="VIEWS", measures={"views": Count()})
+
+
+def _accept(counters: CountersInMemory, *values: int, revision: int = 1) -> None:
+    for number, ms in enumerate(values):
+        counters.accept(_CALL, {"id": str(number), "revision": revision, "ms": ms})
+
+
+def test_values_below_the_first_bound_have_a_bin() -> None:
+    with counters_in_memory([_SPEED, _OVER]) as counters:
+        _accept(counters, -7, -1, 0, 49, 50)
+        assert counters.get(_SPEED)["ms"] == {"<0": 2, 0: 2, 50: 1}
+        assert counters.get(_OVER)["below"] == 2
+        _accept(counters, 9, revision=2)
+        found = counters.get(_SPEED)["ms"]
+    assert [*found.items()] == [("<0", 1), (0, 3), (50, 1)]
+    assert sum(found.values()) == 5
+
+
+def test_the_bin_below_is_shown_in_json_and_by_commands() -> None:
+    with counters_in_memory([_SPEED]) as counters:
+        _accept(counters, -7, 0)
+        shown = CountResources(counters, (_SPEED,), clock=counters.clock).read("speed", "", resource="get")
+        get = run("get", "speed", "--table=counters", client=counters.client, clock=counters.clock)
+    assert shown["measures"]["ms"] == {"<0": 1, "0": 1, "50": 0}
+    assert [line.split()[:2] for line in get.out.splitlines()][-3:] == [["<0", "1"], ["0", "1"], ["50", "0"]]
+
+
+def test_exact_and_cumulative_bins_leave_out_other_values() -> None:
+    counted = Aggregate("a", _CALL, one=Histogram("ms", exactly=[1, 3]), more=Histogram("ms", at_least=[1, 3]))
+    with counters_in_memory([counted]) as counters:
+        _accept(counters, 0, 2, 3)
+        assert counters.get(counted).measures == {"one": {1: 0, 3: 1}, "more": {1: 2, 3: 1}}

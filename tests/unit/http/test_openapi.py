@@ -1,14 +1,17 @@
-"""The OpenAPI document: what it says, and that the committed one is what the example blog serves."""
+"""The OpenAPI document and JSON Schema: what they say, that it is enforced, and that the committed one is served."""
 
 from __future__ import annotations
 
 import json
 import os
+from typing import Any
 
 import pytest
 
+from dynamodb_counters._http.json_schema import compile_schema, require_enforced
 from dynamodb_counters._http.resources import openapi
 from dynamodb_counters._reads.question import SPAN
+from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.handlers import api
 from examples.blog.declarations import ROLLING, SITE, VIEWS
 from simulation.handler_process import LAMBDA_CONTEXT
@@ -16,6 +19,7 @@ from tests.unit.http.handlers import EVENTS, environment, request
 from tests.unit.infra.support import PROJECT
 
 COMMITTED = PROJECT / "docs" / "openapi.json"
+_DRAFT = "http://json-schema.org/draft-0{}/schema#"
 
 
 def test_the_document_is_cached_as_the_counts_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,3 +46,57 @@ def test_the_committed_document_is_current() -> None:
     if os.environ.get("UPDATE_SNAPSHOTS"):
         COMMITTED.write_text(text)
     assert COMMITTED.read_text() == text, "if the change is intended: UPDATE_SNAPSHOTS=1 pytest tests/unit/http"
+
+
+@pytest.mark.parametrize(
+    ("schema", "place"),
+    [
+        ({"$schema": "https://json-schema.org/draft/2020-12/schema", "required": ["url"]}, "schema.$schema must match"),
+        ({"$schema": "https://json-schema.org/draft/2019-09/schema", "required": ["url"]}, "schema.$schema must match"),
+        ({"dependentRequired": {"card": ["address"]}}, "schema must not contain {'dependentRequired'}"),
+        ({"properties": {"a": {"prefixItems": [{}]}}}, "schema.properties.a must not contain {'prefixItems'}"),
+        ({"properties": {"a/b": {"maxlength": 3}}}, "schema.properties.a/b must not contain {'maxlength'}"),
+        ({"allOf": [{}, {"minContains": 2}]}, "schema.allOf[1] must not contain {'minContains'}"),
+        ({"oneOf": [{"minContains": 2}]}, "schema.oneOf[0] must not contain {'minContains'}"),
+        ({"additionalProperties": {"not": {"a": 2}}}, "schema.additionalProperties.not must not contain {'a'}"),
+        ({"dependencies": {"a": ["b"], "c": {"d": 1}}}, "schema.dependencies.c must not contain {'d'}"),
+        ({"properties": {"a": {"items": [{"nullable": True}]}}}, "schema.properties.a.items[0] must not contain"),
+        ({"propertyNames": {"minlength": 1}}, "schema.propertyNames must not contain {'minlength'}"),
+        ({"$defs": {"id": {"minlength": 1}}}, "schema.$defs.id must not contain {'minlength'}"),
+        ({"definitions": {"id": {}}, "not": {"$ref": "#/definitions/id", "maxLength": 3}}, "schema.not.maxLength must"),
+        ({"properties": {"id": {"format": "uuid"}}}, "schema.properties.id.format must be one of ['date', "),
+        ({"$schema": _DRAFT.format(4), "properties": {"kind": {"enum": ["view"]}}}, "schema.$schema must match"),
+        ({"$schema": _DRAFT.format(6), "required": ["url"]}, "schema.$schema must match"),
+        ({"then": {"required": ["b"]}}, "schema missing dependency if for then"),
+        ({"if": {}, "else": {"a": 1}}, "schema.else must not contain {'a'}"),
+        ({"type": "objekt"}, "a JSON Schema of draft 7"),
+        ({"$ref": "#"}, "maximum recursion depth"),
+        ({1: 2}, "expected string"),
+    ],
+)
+def test_keywords_that_would_not_be_enforced_are_refused_by_their_place(schema: dict[str, Any], place: str) -> None:
+    with pytest.raises(InvalidArgumentError) as refused:
+        require_enforced(schema)
+    assert str(refused.value).startswith("invalid schema=")
+    assert place in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$schema": _DRAFT.format(7), "if": {"required": ["a"]}, "then": {"required": ["b"]}, "else": False},
+        {"propertyNames": {"pattern": "^[a-z]+$"}, "contains": {"const": 1}},
+        {"properties": {"n": {"minimum": 0}, "m": {"exclusiveMinimum": 0}}},
+        {"title": "A view", "$comment": "ours", "x-owner": "web", "examples": [{"maxlength": 3}]},
+        {"properties": {"prefixItems": {"type": "string"}, "a": {"enum": [{"prefixItems": []}], "default": None}}},
+        {"$defs": {"id": {"minLength": 1}}, "properties": {"a": {"$ref": "#/$defs/id", "description": "an id"}}},
+        {"properties": {"at": {"format": "date-time"}, "who": {"format": "idn-email"}, "p": {"format": "regex"}}},
+        {"properties": {"a": True, "b": False}, "dependencies": {"a": ["b"]}},
+    ],
+)
+def test_keywords_that_are_enforced_or_only_describe_are_taken(schema: dict[str, Any]) -> None:
+    require_enforced(schema)
+
+
+def test_a_violation_names_what_is_missing() -> None:
+    assert compile_schema({"required": ["url"]})({}) == "data must contain ['url'] properties"

@@ -1,25 +1,38 @@
-"""The HTTP constructs: no endpoint is public by accident, and roles allow only what the functions do."""
+"""The HTTP constructs: no endpoint is public by accident, roles are narrow, and renaming leaves no event behind."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import re
+import sys
+import textwrap
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aws_cdk import CfnParameter, Duration, Stack
 from aws_cdk.assertions import Annotations, Match, Template
 from aws_cdk.aws_apigatewayv2 import HttpMethod, HttpNoneAuthorizer, HttpRoute, HttpRouteKey
+from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from aws_cdk.aws_lambda import Code, Function, Runtime
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, FunctionOptions
 from simulation.aws.queue_messages import HIDDEN_SECONDS, KEPT_SECONDS, MOST_RECEIVES
+from simulation.queue.sqs import Queue
 from simulation.throttled_burst import run
-from tests.unit.infra.support import PACKED, VIEW, actions, build, each, new_stack, statements, synthesized
+from tests.unit.infra.support import PACKED, PROJECT, VIEW, actions, build, each, new_stack, statements, synthesized
+from tests.unit.queue.world import World, view
 
 POST = HttpMethod.POST
+_PAGE = (PROJECT / "docs" / "threat-model.md").read_text()
+_ORIGIN, _SIGNING_KEY = "from-cloudfront", "signs-tokens"
+_INGEST_PAGE = PROJECT / "docs" / "constructs" / "event-ingest.md"
+OLD = "arn:aws:sqs:us-east-1:123456789012:Blog-IngestQueue"
 
 
 def http_stack(authorizer: Any, **ingest: Any) -> Stack:
@@ -161,3 +174,103 @@ def test_apis_may_have_the_same_routes(stack: Stack, counters: DedupCounterTable
         api = build(CounterApi, stack, table=counters, construct_id=f"Api{number}")
         build(EventIngest, stack, table=counters, http_api=api.http_api, construct_id=f"Ingest{number}")
     Template.from_stack(stack).resource_properties_count_is("AWS::ApiGatewayV2::Route", {"RouteKey": "POST /events"}, 2)
+
+
+@pytest.fixture(scope="module")
+def example() -> dict[str, Any]:
+    """The names of the page's last example."""
+    *_, code = re.findall(r"```python\n(.*?)```", _PAGE, re.DOTALL)
+    names: dict[str, Any] = {"self": new_stack(region="us-east-1")}
+    exec(code, names)
+    return names
+
+
+@pytest.fixture
+def authorize(example: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The authorizer's handler, with its secrets."""
+
+    def get_secret_value(SecretId: str) -> dict[str, str]:  # noqa: N803 - as the SDK calls it
+        return {"SecretString": SecretId}
+
+    client = SimpleNamespace(get_secret_value=get_secret_value)
+    monkeypatch.setitem(sys.modules, "boto3", SimpleNamespace(client=lambda _: client))
+    monkeypatch.setenv("ORIGIN", _ORIGIN)
+    monkeypatch.setenv("SIGNING_KEY", _SIGNING_KEY)
+    function: dict[str, Any] = {}
+    exec(example["AUTHORIZER"], function)
+    return lambda token, origin: function["handler"](
+        {"headers": {"authorization": token, "x-origin-verify": origin}}, None
+    )
+
+
+def token(customer: str, key: str = _SIGNING_KEY) -> str:
+    return f"{customer}.{hmac.new(key.encode(), customer.encode(), hashlib.sha256).hexdigest()}"
+
+
+@pytest.mark.parametrize("customer", ["c1", "with.dots.", "ümlaut", "a#b"])
+def test_a_customer_is_known_by_a_token(authorize: Any, customer: str) -> None:
+    assert authorize(token(customer), _ORIGIN) == {"isAuthorized": True, "context": {"customer": customer}}
+
+
+@pytest.mark.parametrize(
+    ("given", "origin"),
+    [
+        (token("c1"), "guessed"),
+        (token("c1"), ""),
+        (token("c1", "guessed"), _ORIGIN),
+        (token("c1").replace("c1", "c2"), _ORIGIN),
+        ("c1", _ORIGIN),
+        ("c1.", _ORIGIN),
+        ("", _ORIGIN),
+        (".", _ORIGIN),
+        ("c1.ü", _ORIGIN),
+        (token("c1"), "ü"),
+    ],
+)
+def test_other_requests_are_not_authorized(authorize: Any, given: str, origin: str) -> None:
+    assert authorize(given, origin)["isAuthorized"] is False
+
+
+def test_the_queues_of_an_ingest_that_is_gone_stay_with_an_alarm_each(stack: Stack) -> None:
+    build(EventIngest, stack)
+    resources = synthesized(stack).to_json()["Resources"]
+    kept = {name for name, one in resources.items() if one.get("DeletionPolicy") == "Retain"}
+    queues = {name for name, one in resources.items() if one["Type"] == "AWS::SQS::Queue"}
+    assert queues <= kept
+    watched = set()
+    for alarm in (resources[name] for name in kept if resources[name]["Type"] == "AWS::CloudWatch::Alarm"):
+        [dimension] = alarm["Properties"]["Dimensions"]
+        queue = resources[dimension["Value"]["Fn::GetAtt"][0]]["Properties"]
+        watched.add((alarm["Properties"]["MetricName"], "RedrivePolicy" in queue))
+    assert watched == {("ApproximateAgeOfOldestMessage", True), ("ApproximateNumberOfMessagesVisible", False)}
+
+
+def test_step_1_lets_the_new_consumer_read_the_old_queue(stack: Stack) -> None:
+    [code] = re.findall(
+        r"(?ms)^1\. .*?```python\n(.*?)```", _INGEST_PAGE.read_text().partition("## Renaming and moving")[2]
+    )
+    counters = DedupCounterTable(stack, "Counters")
+    names: dict[str, Any] = {"self": stack, "counters": counters, "VIEW": VIEW}
+    exec(textwrap.dedent(code), names | {"EventIngest": EventIngest, "HttpIamAuthorizer": HttpIamAuthorizer})
+    template = synthesized(stack)
+    new, old = sorted(each(template, "AWS::Lambda::EventSourceMapping"), key=lambda one: one["EventSourceArn"] == OLD)
+    assert old["EventSourceArn"] == OLD
+    for name in ("FunctionName", "FunctionResponseTypes"):
+        assert old[name] == new[name]
+    allowed = {action for one in statements(template) if one["Resource"] == OLD for action in actions(one)}
+    assert {"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"} <= allowed
+
+
+def test_step_2_empties_the_old_queue_into_the_table_and_the_new_queues() -> None:
+    world = World()
+    old, new = Queue(world.clock), world.queue
+    world.queue = old
+    for message in (view("/a"), view("/b"), {"url": "/c"}):
+        world.post(message)
+    world.deliver()
+    world.queue = new
+    world.post(view("/a"))
+    world.deliver()
+    assert old.receive(10) == []
+    assert world.urls() == ["/a", "/b"]
+    assert len(world.dead.receive(10)) == 1

@@ -1,7 +1,8 @@
-"""Properties that make the aggregator exact, least privileged and observable."""
+"""Properties that make the aggregator exact, least privileged and observable; what it gives up on is kept."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -16,7 +17,12 @@ from cdk_dynamodb_counters import CounterApi, DedupCounterTable, StreamAggregato
 from dynamodb_counters._declarations import Aggregate, Counter, Event, Packed, Window
 from dynamodb_counters._declarations.codec import described
 from dynamodb_counters._http.resources import openapi
+from simulation.clock import VirtualClock
+from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
+from simulation.metered_table import MeteredTable
 from tests.unit.infra.support import HITS, PACKED, ROLLING, SITE, VIEW, VIEWS, build, new_stack, properties, synthesized
+
+_HOUR = 3600.0
 
 
 def test_a_diff_of_the_template_shows_what_is_declared() -> None:
@@ -192,3 +198,36 @@ def test_a_key_of_several_attributes_with_a_version_is_a_warning(stack: Stack, c
     assert str(found.entry.data).startswith(
         "A correction of 'episode' that changes an attribute of the key is another "
     )
+
+
+@pytest.fixture
+def settings(stack: Stack) -> Settings:
+    """The mapping's settings as deployed, on a stream that forgets after a day."""
+    mapping = properties(synthesized(build(StreamAggregator, stack)), "AWS::Lambda::EventSourceMapping")
+    assert mapping["MaximumRetryAttempts"] == -1
+    age = mapping["MaximumRecordAgeInSeconds"]
+    return Settings(
+        batch_size=mapping["BatchSize"],
+        window_seconds=mapping["TumblingWindowInSeconds"],
+        bisect=mapping["BisectBatchOnFunctionError"],
+        max_age_seconds=math.inf if age == -1 else age,
+        retention_seconds=24 * _HOUR,
+    )
+
+
+def test_batches_of_a_function_that_always_fails_arrive_in_the_bucket(settings: Settings) -> None:
+    clock = VirtualClock()
+    table = MeteredTable(clock)
+    mapping = EventSourceMapping(table.stream, clock, settings)
+    for half_hour in range(60):
+        if half_hour < 10:
+            table.put_item(TableName=table.name, Item={"pk": {"S": str(half_hour)}, "sk": {"S": "x"}})
+        for shard in mapping.shards():
+            if delivery := mapping.poll(shard):
+                mapping.fail(delivery)
+        clock.advance(_HOUR / 2)
+        table.stream.trim(clock() - settings.retention_seconds)
+    arrived = [record["eventID"] for _, batch in mapping.on_failure for record in batch]
+    written = [record["eventID"] for _, record in table.stream.history()]
+    assert len(written) == 10
+    assert sorted(arrived) == sorted(written)

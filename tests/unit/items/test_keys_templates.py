@@ -1,13 +1,16 @@
-"""Templates: which are refused, and which two could give the same key."""
+"""Templates of keys: which are refused, which two could give the same key, and that no two things share one."""
 
 from __future__ import annotations
 
 from itertools import combinations_with_replacement, product
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
-from dynamodb_counters._items.key_templates import KeyTemplate
+from dynamodb_counters._items.key_templates import KeyTemplate, is_hashed
 from dynamodb_counters.errors import InvalidArgumentError
+from tests.unit.items.test_keys_round_trip import HOSTILE
 
 _WRONG: list[object] = [
     *("", None, 5, b"URL#{url}"),
@@ -17,6 +20,10 @@ _WRONG: list[object] = [
     *("100%#{a}", "A\n#{a}", "A\0#{a}", "A\x7f#{a}", "A\ud800#{a}"),
     *("x" * 1024, "x" * 990 + "#{a}", "é" * 500),
 ]
+# Everything an escape is made of, so that a flaw in escaping shows as a collision.
+_TEXTS = ["".join(letters) for length in range(4) for letters in product("#%2~\0", repeat=length)]
+_ESCAPES = ["", "%", "%25", "%2525", "#", "%23", "%2523", "%00", "\0", "%2", "3", "%~", "~", "a#b", "a", "b#"]
+_LIMIT = 80
 
 
 @pytest.mark.parametrize("text", _WRONG)
@@ -83,3 +90,56 @@ def test_overlap_is_what_a_search_over_all_short_values_finds() -> None:
         expected = not keys[one].isdisjoint(keys[two])
         assert one.overlaps(two) is expected, (one.text, two.text)
         assert two.overlaps(one) is expected, (one.text, two.text)
+
+
+def test_pairs_of_values_never_collide() -> None:
+    template = KeyTemplate("{a}#{b}", 1024)
+    pairs = list(product(_ESCAPES + _TEXTS[:30], repeat=2))
+
+    assert len({template.render({"a": a, "b": b}) for a, b in pairs}) == len(set(pairs))
+
+
+@given(st.tuples(HOSTILE, HOSTILE), st.tuples(HOSTILE, HOSTILE))
+def test_any_two_different_pairs_differ(one: tuple[str, str], two: tuple[str, str]) -> None:
+    assume(one != two)
+    template = KeyTemplate("T#{a}#C#{b}", _LIMIT)
+
+    assert template.render(dict(zip("ab", one, strict=True))) != template.render(dict(zip("ab", two, strict=True)))
+
+
+def test_hashed_keys_collide_neither_with_each_other_nor_with_short_ones() -> None:
+    template = KeyTemplate("{a}#{b}", _LIMIT)
+    values = ["x" * length + end for length in range(70, 90) for end in ("", "#", "%", "y", "\0")]
+    pairs = [*product(values, ["", "#", "x"]), *product(["", "#", "x"], values)]
+    keys = {template.render({"a": a, "b": b}) for a, b in pairs}
+
+    assert len(keys) == len(set(pairs))
+    assert len({is_hashed(key) for key in keys}) == 2
+
+
+def test_a_hashed_key_cannot_be_forged_by_using_it_as_a_value() -> None:
+    template = KeyTemplate("{x}", _LIMIT)
+    hashed = template.render({"x": "x" * 200})
+
+    assert is_hashed(hashed)
+    for forged in (hashed, hashed.replace("%", ""), hashed.partition("%~")[2], "%~" + hashed.partition("%~")[2]):
+        assert template.render({"x": forged}) != hashed
+
+
+_SEGMENT = st.tuples(st.sampled_from(["", "A", "AB", "B", "URL"]), st.booleans())
+
+
+@st.composite
+def _templates(draw: st.DrawFn) -> KeyTemplate:
+    segments = draw(st.lists(_SEGMENT, min_size=1, max_size=3))
+    text = "#".join(prefix + (f"{{f{n}}}" if opened else "") for n, (prefix, opened) in enumerate(segments))
+    assume(text)
+    return KeyTemplate(text, _LIMIT)
+
+
+@given(_templates(), _templates(), st.lists(HOSTILE | st.text("AB#%", max_size=3), min_size=6, max_size=6))
+def test_templates_that_give_the_same_key_overlap(one: KeyTemplate, two: KeyTemplate, values: list[str]) -> None:
+    first = one.render({name: values[n] for n, name in enumerate(one.fields)})
+    second = two.render({name: values[n + 3] for n, name in enumerate(two.fields)})
+
+    assert first != second or one.overlaps(two)

@@ -25,8 +25,10 @@ from dynamodb_counters import (
     UncountedError,
     Window,
 )
+from dynamodb_counters._control.registry import WAITING, Registry, entries_of, write_registry
 from simulation.counters_in_memory import counters_in_memory
 from simulation.workbench import Workbench
+from tests.unit.fold.world import World
 
 STATUS = Attribute(int, minimum=100)
 ATTRIBUTES = {"customer": str, "status": STATUS, "price": Decimal, "at": datetime, "due": date, "ms": int}
@@ -43,7 +45,6 @@ PAYERS = Distinct("payers", CALL, member="customer")
 STATUSES = Aggregate("statuses", CALL, by=("customer", "status"))
 TOP = Aggregate("top", CALL, by="customer", ranking=Ranking(measure="top", leaderboard="TOP"))
 C1 = {"customer": "c1"}
-
 _READS: dict[str, tuple[str, Callable[[Counters], Any]]] = {
     "get": ("calls", lambda counters: counters.get(CALLS, C1)),
     "get of a Distinct": ("payers", lambda counters: counters.get(PAYERS)),
@@ -56,6 +57,8 @@ _READS: dict[str, tuple[str, Callable[[Counters], Any]]] = {
     "window_many": ("recent", lambda counters: counters.window_many([(RECENT, C1)], timedelta(hours=1))),
     "series": ("recent", lambda counters: counters.window(RECENT, C1).series(_at(0), _at(5), step="hour")),
 }
+_VIEW = Event("view", pk="PAGE#{page}", sk="VIEW#{user}")
+_VIEWS = Aggregate("views", _VIEW, pk="PAGE#{page}", sk="VIEWS", measures={"views": Count()})
 
 
 def _at(hour: int) -> datetime:
@@ -155,3 +158,19 @@ def test_values_of_the_right_types_are_taken_in_every_form() -> None:
         assert counters.get(TYPED, typed)["typed"] == 1
         for status, price, due in (("5", "1.5", "20261120"), ("5.0", "1.50", "2026-W47-5")):
             assert counters.get(TYPED, {**typed, "status": status, "price": price, "due": due})["typed"] == 1
+
+
+@pytest.fixture
+def world() -> World:
+    world = World([_VIEWS])
+    world.put(_VIEW, {"page": "home", "user": "ann"})
+    world.settle()
+    changes = [(None, replace(entry, state=WAITING)) for entry in entries_of([_VIEWS])]
+    assert write_registry(world.table, Registry(), changes)
+    return world
+
+
+def test_counts_that_are_not_whole_are_flagged(world: World) -> None:
+    group = Counters("counters", client=world.table.client).get(_VIEWS, {"page": "home"})
+
+    assert (group["views"], group.complete) == (1, False)

@@ -1,18 +1,19 @@
-"""Queries of reads are as consistent as asked, and no longer than the answer needs."""
+"""Queries of reads are as consistent as asked, no longer than the answer needs, and read a partition at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
 
-from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, Window
+from dynamodb_counters import Aggregate, Count, Counters, Distinct, Event, InvalidArgumentError, Packed, Window
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, LAYOUT
 from dynamodb_counters._reads.question import Position
 from simulation.memory_table import MemoryTable
+from tests.unit.fold.world import World
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -21,7 +22,6 @@ HIT = Event("hit", pk="PAGE#{url}", sk="T#{time}", packed=Packed("time"), retent
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count()})
 USAGE = Window("usage", VIEW, pk="URL#{url}", time="time", retention=None)
 URL = {"url": "/"}
-
 Read = Callable[[Counters, bool], object]
 READS: dict[str, Read] = {
     "partition": lambda counters, consistent: counters.partition([VIEWS], URL, consistent=consistent),
@@ -34,6 +34,7 @@ READS: dict[str, Read] = {
     ),
     "calendar": lambda counters, consistent: counters.window(USAGE, URL).calendar("month", consistent=consistent),
 }
+PAGE_VIEW = Event("view", pk="PAGE#{page}", sk="PAGE_VIEW#{user}")
 
 
 @pytest.fixture
@@ -98,3 +99,80 @@ def test_a_page_of_packed_events_begins_where_the_one_before_ended(
     queries.clear()
     resources.read("hit", f"{span}&next={Position(int(NOW.timestamp()) - 1, '', '').token}", resource="events")
     assert sum(not _of_bookkeeping(one) for one in queries) == 1 < all_of_it
+
+
+def _aggregate(name: str, sk: str, pk: str = "PAGE#{page}", write_shards: int = 1) -> Aggregate:
+    return Aggregate(name, PAGE_VIEW, pk=pk, sk=sk, measures={"n": Count()}, write_shards=write_shards)
+
+
+def _world(*declared: Any, users: tuple[str, ...] = ("ann", "bob")) -> World:
+    world = World(declared)
+    for user in users:
+        world.put(PAGE_VIEW, {"page": "home", "user": user, "word": user})
+    world.settle()
+    return world
+
+
+def _read(world: World, *aggregates: Aggregate) -> tuple[dict[str, int], list[Mapping[str, Any]]]:
+    """Give what is found, and the items that were read for it."""
+    pages: list[Mapping[str, Any]] = []
+    query = world.client.query
+
+    def noted(**request: Any) -> dict[str, Any]:
+        page = query(**request)
+        pages.extend(page["Items"])
+        return page
+
+    world.client.query = noted  # type: ignore[method-assign]
+    found = world.counters.partition(aggregates, {"page": "home"})
+    return {name: sum(int(group.measures["n"]) for group in groups) for name, groups in found.items()}, pages
+
+
+def test_prefixes_of_prefixes_are_read_whole() -> None:
+    one, two = _aggregate("one", "A#{word}"), _aggregate("two", "A#M#{word}#{user}")
+
+    found, _ = _read(_world(one, two, users=("ann", "zoe", "\U0010ffff")), one, two)
+
+    assert found == {"one": 3, "two": 3}
+
+
+def test_a_key_that_begins_with_a_field_is_read_whole() -> None:
+    # No segment of another item's key can be equal: this one has a single segment.
+    bare = _aggregate("bare", "{word}", pk="BARE#{page}")
+
+    found, _ = _read(_world(bare, users=("", " ", "!", "é", "\x00", "zoe")), bare)
+
+    assert found == {"bare": 6}
+
+
+def test_members_of_a_distinct_count_are_not_read_with_it() -> None:
+    visitors = Distinct("visitors", PAGE_VIEW, pk="PAGE#{page}", sk="VISITORS", member="user")
+    views = _aggregate("views", "STATISTICS")
+    world = _world(visitors, views)
+
+    found = world.counters.partition([views, visitors.total], {"page": "home"})
+
+    assert found["visitors"][0].measures == {"distinct": 2}
+    assert [len(groups) for groups in world.counters.partition([visitors], {"page": "home"}).values()] == [2, 1]
+    assert len(_read(world, views)[1]) == 1
+
+
+@pytest.mark.parametrize(
+    "aggregates",
+    [
+        [],
+        [_aggregate("one", "A"), _aggregate("two", "B", pk="OTHER#{page}")],
+        [_aggregate("one", "A", write_shards=2)],
+    ],
+)
+def test_groups_that_share_no_partition_key_are_refused(aggregates: list[Aggregate]) -> None:
+    with pytest.raises(InvalidArgumentError, match="aggregates with one pk template and write_shards=1"):
+        _world().counters.partition(aggregates, {"page": "home"})
+
+
+def test_groups_after_a_sort_key_are_read_without_it() -> None:
+    one = _aggregate("one", "A#{word}")
+    counters = _world(one).counters
+    [(first, _), second] = counters.scan(one, {"page": "home"})
+
+    assert list(counters.scan(one, {"page": "home"}, after=first)) == [second]

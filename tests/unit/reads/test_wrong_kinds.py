@@ -1,4 +1,4 @@
-"""Reads and writes refuse a declaration of the wrong kind with what to call instead, and a misspelt measure by name."""
+"""Reads and writes refuse a declaration of the wrong kind, and a field or a measure that it does not have, by name."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from dynamodb_counters import (
     Counters,
     Distinct,
     Event,
+    Histogram,
     InvalidArgumentError,
     Items,
+    Ranking,
     UncountedError,
     UnknownMeasureError,
     Window,
 )
 from simulation.workbench import Workbench
 from tests.unit.fold.world import World
+from tests.unit.writes.clients import ScriptedClient
 
 VIEW = Event("view", pk="PAGE#{page}", sk="VIEW#{user}")
 VIEWS = Aggregate("views", VIEW, pk="PAGE#{page}", sk="STATISTICS", measures={"views": Count()})
 LAST_DAY = Window("last_day", VIEW, pk="PAGE#{page}", time="at")
 VISITORS = Distinct("visitors", VIEW, pk="SITE", sk="VISITORS", member="user")
 PATHS = Items("paths")
-
 HOME = {"page": "home"}
 DAY = timedelta(days=1)
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
-
 TO_CALL = {
     "last_day": "an Aggregate; for a Window, use window()",
     "visitors": "an Aggregate; for a Distinct, use get(), or its `total`",
@@ -42,9 +43,7 @@ TO_CALL = {
     "paths": "an Aggregate; for Items, declare an Aggregate over them",
     "'views'": "an Aggregate; for a name, pass the declaration itself",
 }
-
 TAKEN: dict[type, tuple[str, ...]] = {Distinct: ("get", "get_many", "partition")}
-
 Call = Callable[[Counters, Any], object]
 OF_AGGREGATES: dict[str, Call] = {
     "get": lambda counters, declared: counters.get(declared, HOME),
@@ -69,6 +68,42 @@ OF_EVENTS: dict[str, Call] = {
     "record_once": lambda counters, declared: counters.record_once(declared, HOME, []),
     "retract": lambda counters, declared: counters.retract(declared, HOME),
     "events": lambda counters, declared: next(counters.events(declared, HOME)),
+}
+_VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
+_VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="N", measures={"n": Count()})
+_STOCK = Counter("stock", pk="URL#{url}", sk="STOCK")
+_SHARDED = Aggregate("sharded", _VIEW, pk="S#{url}", sk="N", measures={"n": Count()}, write_shards=2)
+_BY_ID = Aggregate("by_id", _VIEW, pk="URL#{url}", sk="BY#{id}", measures={"n": Count()})
+_VISITORS = Distinct("visitors", _VIEW, member="id", pk="URL#{url}", sk="D")
+_TOP = Aggregate(
+    "top", _VIEW, pk="T#{url}", sk="N", measures={"n": Count()}, ranking=Ranking(measure="n", leaderboard="TOP")
+)
+_SIZES = Aggregate("sizes", _BY_ID, pk="SIZES", sk="N", measures={"bins": Histogram("n", exactly=[1])})
+_RECENT = Window("recent", _VIEW, pk="URL#{url}", time="at")
+_HOUR = timedelta(hours=1)
+_NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+_READS: dict[str, tuple[Callable[[Counters, Any], Any], str]] = {
+    "get": (lambda counters, values: counters.get(_VIEWS, values), "of 'views': 'url'"),
+    "get of a sharded one": (lambda counters, values: counters.get(_SHARDED, values), "of 'sharded': 'url'"),
+    "get_many": (lambda counters, values: counters.get_many([(_VIEWS, values)]), "of 'views': 'url'"),
+    "partition": (lambda counters, values: counters.partition([_VIEWS, _BY_ID], values), "of 'views': 'url'"),
+    "scan": (lambda counters, values: counters.scan(_BY_ID, values), "of 'by_id': 'url'"),
+    "distinct": (lambda counters, values: counters.get(_VISITORS, values)["distinct"], "of 'visitors': 'url'"),
+    "histogram": (lambda counters, values: counters.get(_SIZES, values)["bins"], "of 'sizes': none"),
+    "top": (lambda counters, values: counters.top(_TOP, values), "of 'top': none"),
+    "around": (lambda counters, values: counters.around(_TOP, values), "of 'top': 'url'"),
+    "window": (lambda counters, values: counters.window(_RECENT, values).last(_HOUR), "of 'recent': 'url'"),
+    "calendar": (lambda counters, values: counters.window(_RECENT, values).calendar("day"), "of 'recent': 'url'"),
+    "between": (
+        lambda counters, values: counters.window(_RECENT, values).between(_NOON - _HOUR, _NOON),
+        "of 'recent': 'url'",
+    ),
+    "series": (
+        lambda counters, values: counters.window(_RECENT, values).series(_NOON - _HOUR, _NOON, step=_HOUR),
+        "of 'recent': 'url'",
+    ),
+    "increment": (lambda counters, values: counters.increment(_STOCK, values), "of 'stock': 'url'"),
+    "reset": (lambda counters, values: counters.reset(_STOCK, values), "of 'stock': 'url'"),
 }
 
 
@@ -146,3 +181,16 @@ def test_a_misspelt_measure_names_those_there_are() -> None:
             _ = measures["view"]
         assert isinstance(refused.value, KeyError)
         assert str(refused.value) == "invalid measure='view': expected one of 'views'"
+
+
+@pytest.mark.parametrize("name", _READS)
+def test_an_unknown_field_is_refused_before_any_call(name: str) -> None:
+    read, there = _READS[name]
+    client: Any = ScriptedClient()
+    counters = Counters("table", client=client)
+    with pytest.raises(InvalidArgumentError) as refused:
+        read(counters, {"cleint": "c1", "url": "/"} if "'url'" in there else {"cleint": "c1"})
+
+    assert str(refused.value) == f"invalid values='cleint': expected no fields but those {there}"
+    with pytest.raises(InvalidArgumentError, match=r"^invalid values=5: expected a mapping of fields to values"):
+        read(counters, 5)

@@ -1,4 +1,4 @@
-"""Counters in memory refuse the requests that DynamoDB refuses, and answer the others as it does."""
+"""Counters in memory refuse what DynamoDB refuses, answer the rest as it does, and compute as it does."""
 
 from __future__ import annotations
 
@@ -10,11 +10,25 @@ import pytest
 from botocore.exceptions import ClientError, ParamValidationError
 
 from dynamodb_counters import Aggregate, Count, Event
+from dynamodb_counters._items.bookkeeping import read_units
+from simulation.clock import VirtualClock
 from simulation.counters_in_memory import CountersInMemory, counters_in_memory
+from simulation.memory.expressions import Placeholders, compile_condition
+from simulation.memory.memory_stream import Record
+from simulation.memory.typed_values import InvalidValueError, add, canonical
+from simulation.metered_table import Metered
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=1))
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
 KEY = {"pk": {"S": "a"}, "sk": {"S": "1"}}
+_KEY: dict[str, Any] = {"pk": {"S": "a"}, "sk": {"S": "b"}}
+_ADD: dict[str, Any] = {
+    "TableName": "t",
+    "Key": _KEY,
+    "UpdateExpression": "ADD #n :one",
+    "ExpressionAttributeNames": {"#n": "n"},
+    "ExpressionAttributeValues": {":one": {"N": "1"}},
+}
 
 
 @pytest.fixture
@@ -136,3 +150,101 @@ def test_pages_end_at_one_megabyte(counters: CountersInMemory) -> None:
         )
     )
     assert [page["Count"] for page in pages] == [4, 1]
+
+
+@pytest.mark.parametrize(
+    ("function", "item", "value", "holds"),
+    [
+        ("begins_with", {"S": "abc"}, {"S": "ab"}, True),
+        ("begins_with", {"S": "abc"}, {"S": "bc"}, False),
+        ("contains", {"S": "abc"}, {"S": "bc"}, True),
+        ("contains", {"S": "abc"}, {"S": "d"}, False),
+        ("attribute_type", {"S": "abc"}, {"S": "S"}, True),
+        ("attribute_type", {"S": "abc"}, {"S": "a"}, False),
+    ],
+)
+def test_a_function_holds(function: str, item: Any, value: Any, *, holds: bool) -> None:
+    given = Placeholders.of({"ExpressionAttributeNames": {"#a": "a"}, "ExpressionAttributeValues": {":v": value}})
+    assert compile_condition(f"{function}(#a, :v)")({"a": item}, given) is holds
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("1" * 39, "38 digits"),
+        ("-0." + "1" * 39, "38 digits"),
+        ("1E126", "overflow"),
+        ("1E-131", "underflow"),
+        ("NaN", "numeric value"),
+        ("-Infinity", "numeric value"),
+        ("one", "numeric value"),
+        ("", "numeric value"),
+    ],
+)
+def test_numbers_that_dynamodb_cannot_store_are_refused(text: str, said: str) -> None:
+    with pytest.raises(InvalidValueError, match=said):
+        canonical(text)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "total"),
+    [("9" * 38, "1", "1" + "0" * 38), ("1E125", "-1E125", "0"), ("0.1", "0.2", "0.3"), ("1E-130", "-0", f"0.{1:0130}")],
+)
+def test_sums_are_exact(one: str, two: str, total: str) -> None:
+    assert add(one, two) == total
+
+
+@pytest.mark.parametrize(("one", "two"), [("9" * 38, "0.1"), ("1E125", "1E-130"), ("9E125", "9E125")])
+def test_sums_that_dynamodb_cannot_store_are_refused(one: str, two: str) -> None:
+    with pytest.raises(InvalidValueError):
+        add(one, two)
+
+
+def test_a_number_has_one_form() -> None:
+    assert [canonical(text) for text in ("1E+2", "0.10")] == ["100", "0.1"]
+
+
+@pytest.fixture
+def client() -> Metered:
+    made = Metered(VirtualClock())
+    made.create("t", "pk", "sk")
+    return made
+
+
+def test_a_kilobyte_is_a_unit_and_a_transaction_doubles(client: Metered) -> None:
+    client.put_item(TableName="t", Item={**_KEY, "x": {"S": "y" * 1500}})
+    assert client.usage.writes == 2
+    client.transact_write_items(TransactItems=[{"Update": _ADD}])
+    assert client.usage.writes == 6
+    assert client.usage.calls == 2
+
+
+def test_a_change_that_is_none_gives_no_record(client: Metered) -> None:
+    client.put_item(TableName="t", Item=_KEY)
+    client.put_item(TableName="t", Item=_KEY)
+    assert [record["eventName"] for record in _records(client)] == ["INSERT"]
+
+
+def test_a_query_is_charged_by_what_it_finds(client: Metered) -> None:
+    for number in range(3):
+        client.put_item(TableName="t", Item={"pk": {"S": "q"}, "sk": {"S": f"{number}"}, "x": {"S": "y" * 3000}})
+    found = client.query(
+        TableName="t",
+        KeyConditionExpression="pk = :pk AND sk BETWEEN :a AND :b",
+        ExpressionAttributeValues={":pk": {"S": "q"}, ":a": {"S": "0"}, ":b": {"S": "1"}},
+    )
+    assert found["Count"] == 2
+    assert client.usage.reads == 1.0
+
+
+def test_read_units_of_a_page_are_rounded_up_in_sum() -> None:
+    assert read_units([{"a": {"S": "x" * 4095}}]) == 0.5
+    assert read_units([{"a": {"S": "x" * 4096}}]) == 1
+    assert read_units([{"a": {"S": "x" * 4096}}], consistent=True) == 2
+    assert read_units([{"a": {"S": "x" * 100}}] * 25) == 0.5
+
+
+def _records(client: Metered) -> list[Record]:
+    stream = client.tables["t"].stream
+    [shard] = stream.shards()
+    return stream.read(shard.id, None, 10).records

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
 import pytest
+from boto3.dynamodb.types import TypeSerializer
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dynamodb_counters import (
     Aggregate,
@@ -21,6 +25,8 @@ from dynamodb_counters import (
     RejectedEventError,
     UnavailableError,
 )
+from dynamodb_counters._items.conversions import require_storable
+from dynamodb_counters._writes.event_items import typed_item
 from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE
 from simulation.clock import VirtualClock
 from simulation.memory_table import MemoryTable
@@ -30,6 +36,22 @@ _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _HIT = Event("hit", pk="URL#{url}", sk="{at}#{id}", retention=timedelta(days=1), packed=Packed(time="at"))
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="N", measures={"n": Count()})
 _ONE = {"url": "/", "id": "1"}
+_NUMBERS = (
+    st.integers()
+    | st.integers(-(10**40), 10**40)
+    | st.decimals()
+    | st.builds(
+        lambda digits, exponent: Decimal(digits).scaleb(exponent),
+        st.integers(-(10**39), 10**39),
+        st.integers(-170, 130),
+    )
+)
+_SCALARS = _NUMBERS | st.text(max_size=5) | st.none() | st.booleans() | st.binary(max_size=3)
+_VALUES = st.recursive(
+    _SCALARS | st.sets(st.integers(0, 3), min_size=1) | st.sets(st.text(max_size=2), min_size=1),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(min_size=1, max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
 
 
 def _scripted(**scripts: Any) -> Counters:
@@ -151,3 +173,32 @@ def test_every_status_has_one_list_of_indexes() -> None:
     outcomes = Outcomes(map(Outcome, OutcomeStatus))
     lists = [name for name in vars(Outcomes) if isinstance(getattr(outcomes, name), list)]
     assert [getattr(outcomes, name) for name in lists] == [[index] for index in range(len(OutcomeStatus))]
+
+
+class _Serializer(TypeSerializer):
+    """The serializer takes numbers that DynamoDB does not, and refuses a 0 with an exponent far from 0."""
+
+    def _serialize_n(self, value: Any) -> str:
+        number = require_storable("a", value)
+        return str(super()._serialize_n(number) if number else 0)  # type: ignore[misc]
+
+
+@given(_VALUES)
+def test_values_are_typed_as_by_the_serializer(value: Any) -> None:
+    try:
+        expected = _Serializer().serialize(value)
+    except Exception:  # noqa: BLE001
+        with pytest.raises(InvalidArgumentError):
+            typed_item(None, {"a": value})
+    else:
+        assert typed_item(None, {"a": value}) == {"a": expected}
+
+
+@pytest.mark.parametrize("wrap", [lambda value: [value], lambda value: {"a": value}, lambda value: (value,)])
+def test_nesting_ends_at_thirty_two_levels(wrap: Any) -> None:
+    value: Any = 1
+    for _ in range(31):
+        value = wrap(value)
+    assert typed_item(None, {"a": value})
+    with pytest.raises(InvalidArgumentError, match="at most 32 nested levels"):
+        typed_item(None, {"a": wrap(value)})

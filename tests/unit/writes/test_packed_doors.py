@@ -1,17 +1,30 @@
-"""Packed events are refused at the door where DynamoDB would refuse an item: a chunk would take them."""
+"""Packed events at the door, in a layout of their own, and larger than a chunk: refused where no chunk takes them."""
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 import pytest
+from botocore.exceptions import ClientError
 
 from dynamodb_counters import Counters, Event, InvalidArgumentError, Packed, RejectedEventError
+from dynamodb_counters._items.chunks import decode_chunk
+from dynamodb_counters._items.table_schema import LAYOUT
+from dynamodb_counters._layouts import Layouts
+from dynamodb_counters._table import Table
+from dynamodb_counters.errors import LayoutError
 from simulation.clock import VirtualClock
+from simulation.faults.hooked_client import HookedClient, once
 from simulation.memory_table import MemoryTable
 
 _VIEW = Event("view", pk="URL#{url}", sk="T#{at}#N#{n}", packed=Packed("at"))
+_SALE: Final = Event("sale", pk="SHOP#{shop}", sk="T#{at}#{id}", packed=Packed("at"))
+_LARGE_SALE = Event("sale", pk="SALE#{id}", sk="T#{at}", packed=Packed("at"))
+_NOISE = random.Random(1).randbytes(250_000).hex()
+"""Hexadecimal digits: 1,800 take a kilobyte, compressed."""
 
 
 def _nested(levels: int, value: Any = "x") -> Any:
@@ -71,3 +84,74 @@ def test_a_call_without_events_asks_for_nothing(counters: Counters, table: Memor
     assert counters.accept_many(_VIEW, []) == []
     assert [outcome.status for outcome in counters.accept_many(_VIEW, [{}])] == ["rejected"]
     assert list(table.items()) == []
+
+
+@pytest.mark.parametrize("is_same", [False, True])
+def test_of_two_processes_that_begin_at_a_time_one_has_the_layout(is_same: bool) -> None:
+    memory: Any = MemoryTable(VirtualClock())
+    other = _SALE if is_same else replace(_SALE, packed=Packed("at", parts=2))
+    first = Layouts(Table(memory.name, memory))
+    client: Any = HookedClient(memory, once(["put_item"], lambda: first.require(other, puts=True)))
+    second = Layouts(Table(memory.name, client))
+
+    if is_same:
+        second.require(_SALE, puts=True)
+        assert len(list(memory.items())) == 1
+    else:
+        with pytest.raises(LayoutError):
+            second.require(_SALE, puts=True)
+        first.require(other)
+
+
+def test_who_only_reads_puts_no_layout() -> None:
+    memory: Any = MemoryTable(VirtualClock())
+    assert list(Counters(memory.name, client=memory).events(_SALE)) == []
+    assert list(memory.items()) == []
+
+
+def test_a_layout_that_cannot_be_read_now_fails_the_events_and_no_more() -> None:
+    clock = VirtualClock()
+    table: Any = MemoryTable(clock)
+
+    def throttle(_: str, send: Any, request: dict[str, Any]) -> Any:
+        if LAYOUT in str(request):
+            raise ClientError({"Error": {"Code": "ThrottlingException", "Message": ""}}, "PutItem")
+        return send()
+
+    client: Any = HookedClient(table, throttle)
+    events = [{"shop": "s", "at": int(clock()), "id": number} for number in range(2)]
+    outcomes = Counters(table.name, client=client, clock=clock).accept_many(_SALE, events)
+    assert [outcome.status for outcome in outcomes] == ["failed", "failed"]
+    assert Counters(table.name, client=table, clock=clock).accept(_SALE, events[0]).status == "accepted"
+
+
+def _sale(counters: Counters, kilobytes: int, number: str = "1") -> dict[str, Any]:
+    return {"id": number, "at": int(counters._table.clock()), "noise": _NOISE[: 1800 * kilobytes]}
+
+
+def _signs(table: MemoryTable) -> list[str]:
+    return [decode_chunk(item["_chunk"]).signs for item in table.items() if "_chunk" in item]
+
+
+def test_an_event_larger_than_a_chunk_has_one_of_its_own(table: MemoryTable, counters: Counters) -> None:
+    sales = [_sale(counters, size, str(size)) for size in (1, 1, 50, 1, 2)]
+
+    outcomes = [outcome.status for outcome in counters.accept_many(_LARGE_SALE, [*sales[:1], *sales[2:]])]
+
+    assert outcomes == ["accepted", "accepted", "duplicate", "accepted"]
+    assert [decode_chunk(item["_chunk"]).rows for item in table.items() if "_chunk" in item] == [1, 1, 1]
+
+
+def test_the_largest_event_can_be_retracted(table: MemoryTable, counters: Counters) -> None:
+    assert counters.accept(_LARGE_SALE, _sale(counters, 185)).status == "accepted"
+    assert counters.retract(_LARGE_SALE, _sale(counters, 0))
+    assert _signs(table) == ["", "-"]
+
+
+def test_one_that_is_too_large_is_rejected_and_no_other(table: MemoryTable, counters: Counters) -> None:
+    first, other = counters.accept_many(_LARGE_SALE, [_sale(counters, 195), _sale(counters, 1, "2")])
+
+    assert first.status == "rejected"
+    assert "at most 190 KB" in str(first.reason)
+    assert other.status == "accepted"
+    assert _signs(table) == [""]
