@@ -211,7 +211,7 @@ COMMIT: Final = r"""
 * two streams share the names of their shards
 - return f"{name}@{self._source.rpartition('/')[2]}"
 + return name
-? test_source_tables.py::test_every_count_is_exact_whatever_goes_wrong
+? test_schedules.py::test_every_count_of_a_source_table_is_exact_whatever_goes_wrong
 * a record of an unknown table is taken for one of ours
 - if table.rpartition("/")[2] == self._own:
 + if True:
@@ -221,7 +221,7 @@ COMMIT: Final = r"""
 * an item of a source table can pass for a redrive
 - == _OF_QUARANTINE and not change.is_foreign:
 + == _OF_QUARANTINE:
-? test_source_tables.py::test_every_count_is_exact_whatever_goes_wrong
+? test_schedules.py::test_every_count_of_a_source_table_is_exact_whatever_goes_wrong
 
 == exactly_once.py
 * watermarks are pruned without condition

@@ -134,10 +134,16 @@ def compared_and_ended(bench: Workbench, stream: Stream) -> tuple[Verification, 
 class Live:
     """A table whose aggregator has registered what it declares, and its stream."""
 
-    def __init__(self, *declarations: Any) -> None:
+    def __init__(self, *declarations: Any, founds: bool = True) -> None:
         self.bench = Workbench(declarations)
-        self.bench.aggregator.handle({})
+        if founds:
+            self.bench.aggregator.handle({})
         self.stream = Stream(self.bench)
+
+    def deliver(self) -> None:
+        """Deliver what is new, and what that changes."""
+        for _ in range(3):
+            self.stream.deliver()
 
     def verify(self) -> Verification:
         return verify(self.bench, self.stream)

@@ -35,10 +35,6 @@ class _Market(Live):
             self.bench.counters.accept(SALE, {"id": self._sold, "shop": shop})
         self.deliver()
 
-    def deliver(self) -> None:
-        for _ in range(3):
-            self.stream.deliver()
-
     def deploy(self, *declared: Declaration) -> None:
         self.bench.deploy(declared)
         self.deliver()

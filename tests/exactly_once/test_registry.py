@@ -32,12 +32,12 @@ from simulation.aws.tables import StronglyConsistent
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HeldClient, HookedClient, once
 from simulation.schedules.housekeeping import narrow_pages
-from simulation.workbench import QUARANTINE_SECONDS, Workbench
+from simulation.workbench import QUARANTINE_SECONDS
 from tests.exactly_once.test_backfill import (
     NUMBER,
     ORDER,
     REVENUE,
-    Stream,
+    Live,
     backfill,
     delete,
     fill,
@@ -51,12 +51,9 @@ BY = Aggregate("by", ORDER, by="customer", n=Count())
 OVER = Aggregate("over", BY, by=(), customers=Count(), n=Sum("n"))
 
 
-class World:
+class World(Live):
     def __init__(self, *declared: Any, founds: bool = True) -> None:
-        self.bench = Workbench(flatten(declared))
-        if founds:
-            self.bench.aggregator.handle({})
-        self.stream = Stream(self.bench)
+        super().__init__(*flatten(declared), founds=founds)
         self.number = 0
 
     def put(self, count: int = 1, price: int = 10, customer: str = "ann") -> None:
@@ -64,11 +61,6 @@ class World:
             self.number += 1
             put(self.bench, self.number, price, customer)
         self.deliver()
-
-    def deliver(self) -> None:
-        """Deliver what is new, and what that changes."""
-        for _ in range(3):
-            self.stream.deliver()
 
     def state(self, name: str) -> str:
         return read_registry(self.bench.store).entries[name].state

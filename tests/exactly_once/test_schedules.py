@@ -1,12 +1,17 @@
-"""Seeded fault schedules over the engine in memory: every count exact, whatever goes wrong."""
+"""Seeded fault schedules in memory and over AWS's own engine: every count exact, whatever goes wrong."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
+from functools import partial
 
+import pytest
+
+from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.night import scaled
 from simulation.schedules import coverage
+from simulation.schedules.backend import LocalBackend, MakeBackend, MemoryBackend
 from simulation.schedules.kinds import Kind
 from simulation.schedules.schedule import Schedule, check
 
@@ -55,6 +60,28 @@ def test_every_count_is_exact_whatever_goes_wrong() -> None:
             reached[name.partition(":")[0]] += times
     often = {name: times * SCHEDULES // 800 for name, times in OFTEN.items()}
     assert {name: reached[name] for name, times in often.items() if reached[name] < times} == {}
+
+
+def test_every_count_is_exact_on_dynamodb_local(dynamodb_local_engine: DynamoDBLocal) -> None:
+    for seed in range(scaled(1)):
+        check(seed, partial(LocalBackend, dynamodb_local_engine), "dynamodb-local")
+
+
+def _apart(schedules: int, make_backend: MakeBackend = MemoryBackend) -> int:
+    """Run schedules of items that other code keeps in a table of its own; return the number of faults."""
+    kinds = [Kind.draw(random.Random(seed), apart=True) for seed in range(schedules)]
+    outcomes = [Schedule(seed, make_backend, kind).run() for seed, kind in enumerate(kinds)]
+    assert {outcome.seed: outcome.wrong for outcome in outcomes if outcome.wrong} == {}
+    return sum(sum(outcome.faults.values()) for outcome in outcomes)
+
+
+def test_every_count_of_a_source_table_is_exact_whatever_goes_wrong() -> None:
+    assert _apart(scaled(6)) > scaled(6)
+
+
+@pytest.mark.night
+def test_every_count_of_a_source_table_is_exact_on_dynamodb_local(dynamodb_local_engine: DynamoDBLocal) -> None:
+    _apart(scaled(1), partial(LocalBackend, dynamodb_local_engine))
 
 
 def test_what_one_delivery_has_put_aside_no_later_code_counts() -> None:

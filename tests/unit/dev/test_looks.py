@@ -1,9 +1,10 @@
-"""`counters dev` shows counts that changed, and what functions log."""
+"""`counters dev` shows counts that changed and what functions log, and refuses what it cannot run, in one line."""
 
 from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from dynamodb_counters._dev.deployed import Function, FunctionLogs, TableCounts,
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
 from tests.integration.stores import Store
+from tests.unit.cli.in_process import run
 
 ORDER = Event("order", pk="SHOP#{shop}", sk="ORDER#{id}")
 SHOPS = Aggregate(
@@ -102,3 +104,20 @@ def test_only_new_lines_for_people_are_shown() -> None:
 )
 def test_a_message_is_shown_as_one_reads_it(message: str, line: str) -> None:
     assert shown(message) == line
+
+
+def test_without_an_app_it_says_where_one_would_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run("dev")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "error: there is no cdk.json here: go to the app's directory\n"
+
+
+def test_without_the_emulator_it_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("dynamodb_counters._dev.cdk.find_cli", lambda _: ("cdk",))
+    monkeypatch.setattr("dynamodb_counters._dev.emulator.find_spec", lambda _: None)
+    (tmp_path / "cdk.json").write_text("{}")
+    done = run("dev")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "error: the emulator is not installed: pip install 'cdk-dynamodb-counters[dev]'\n"
