@@ -177,9 +177,7 @@ class Engine:
 
     def _invoke(self, someone_is_awake: bool) -> bool:
         """Let an invocation go on; if there is none, let time pass, unless all is over."""
-        if (ended := self.function.step()) is not None:
-            self.deliveries.ended(ended)
-        elif not self.function.running:
+        if self.deliveries.step() is None and not self.function.running:
             if self._is_over():
                 return True
             if not someone_is_awake or self.rng.random() < 0.1:

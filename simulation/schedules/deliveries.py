@@ -20,6 +20,7 @@ MAX_AGE: Final = 23 * HOUR
 _MOST_RUNNING: Final = 5
 _BACKOFF: Final = 60.0
 _ALL: Final = 100_000
+_MOST_STEPS: Final = 100_000
 
 
 def drawn(rng: random.Random, max_age_seconds: float) -> Settings:
@@ -90,6 +91,20 @@ class Deliveries:
                 last = delivery.records[-1]["dynamodb"]["SequenceNumber"]
                 self.acknowledged[delivery.shard] = max(last, self.acknowledged.get(delivery.shard, "0"), key=int)
                 self._function.acknowledged(delivery.shard, last)
+
+    def step(self) -> Invocation | None:
+        """Let an invocation go on, and return it if it has ended."""
+        if (ended := self._function.step()) is not None:
+            self.ended(ended)
+        return ended
+
+    def settle(self, seed: int, step: Callable[[], object]) -> None:
+        """Count all there is, by steps of a schedule."""
+        for _ in range(_MOST_STEPS):
+            step()
+            if not self._function.running and not self._backend.clock.hurry(self._random) and self.drained():
+                return
+        raise AssertionError(f"seed {seed} does not end")
 
     def drained(self) -> bool:
         """Whether nothing is left to deliver; if there is, some of it is on its way."""

@@ -31,7 +31,6 @@ EXPIRED: Final = "member expired"
 
 VIEW: Final = Event("view", pk="VIEW#{id}", sk="VIEW", version="version")
 _RETENTION: Final = 2
-_MOST_STEPS: Final = 100_000
 _BACKLOG: Final = 20 * HOUR
 """Of what waits longer, Lambda gives up on some."""
 
@@ -82,7 +81,7 @@ class ExpiringMembers:
             if self._random.random() < 0.3:
                 self._expire()
         self._faults.budget = 0
-        self._settle()
+        self._deliveries.settle(self._seed, self._step)
         mapping = self._deliveries.mapping
         wrong = [*self._wrong(), *self._function.standstills]
         return Outcome(self._seed, wrong, mapping.deliveries, mapping.delivered, self._faults.injected, self._reached)
@@ -117,7 +116,7 @@ class ExpiringMembers:
         seconds = self._random.choice((60, HOUR, 5 * HOUR, 14 * HOUR, DAY, 2 * DAY if self._sleepy else 0))
         left = self._deliveries.oldest_waiting() + _BACKLOG - self._clock()
         if seconds > left and self._sleepy:
-            self._settle()
+            self._deliveries.settle(self._seed, self._step)
             left = math.inf
         self._clock.advance(max(0, min(seconds, left)))
 
@@ -136,22 +135,12 @@ class ExpiringMembers:
             else:
                 self._step()
 
-    def _step(self) -> bool:
-        """Let an invocation go on; return whether there is one."""
-        if (ended := self._function.step()) is not None:
-            self._deliveries.ended(ended)
+    def _step(self) -> None:
+        if (ended := self._deliveries.step()) is not None:
             self._reached[LATE] += ended.sandbox.report.late if ended.error is None else 0
-        return bool(self._function.running)
 
     def _land(self) -> None:
         self._clock.hurry(self._random)
-
-    def _settle(self) -> None:
-        """Count all there is, without faults."""
-        for _ in range(_MOST_STEPS):
-            if not self._step() and not self._clock.hurry(self._random) and self._deliveries.drained():
-                return
-        raise AssertionError(f"seed {self._seed} does not end")
 
     # Checks
 

@@ -31,7 +31,6 @@ from simulation.schedules.function import Function
 from simulation.schedules.sandbox import Sandbox
 
 REFUSED: Final = "records too old to be counted"
-_MOST_STEPS: Final = 100_000
 _BACKLOG: Final = 22 * HOUR
 
 Consumer: TypeAlias = Callable[[Mapping[str, Any], Any], Mapping[str, Any]]
@@ -113,7 +112,7 @@ class KernelSchedule:
             for _ in range(80):
                 rng.choice((self._write, self._write, self._write, self._count, self._count, self._pass))()
             self._faults.budget = 0
-            self._settle()
+            self._deliveries.settle(self._seed, self._deliveries.step)
         mapping, reached = self._deliveries.mapping, self._function.reached
         reached[REFUSED] += len(self._too_old)
         reached += coverage.of_records(self._backend.history())
@@ -145,20 +144,7 @@ class KernelSchedule:
             elif chance < 0.27:
                 self._clock.hurry(self._random)
             else:
-                self._step()
-
-    def _step(self) -> bool:
-        """Let an invocation go on; return whether there is one."""
-        if (ended := self._function.step()) is not None:
-            self._deliveries.ended(ended)
-        return bool(self._function.running)
-
-    def _settle(self) -> None:
-        """Count all there is, without faults."""
-        for _ in range(_MOST_STEPS):
-            if not self._step() and not self._clock.hurry(self._random) and self._deliveries.drained():
-                return
-        raise AssertionError(f"seed {self._seed} does not end")
+                self._deliveries.step()
 
     def _wrong(self) -> Iterator[str]:
         expected: dict[Key, Counter[str]] = {}

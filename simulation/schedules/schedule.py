@@ -162,8 +162,7 @@ class Schedule:
                 self._deliveries.start()
             elif draw() < 0.06:
                 self._disturb()
-            elif (ended := self._function.step()) is not None:
-                self._deliveries.ended(ended)
+            elif self._deliveries.step() is not None:
                 if self._function.fails_for and draw() < 0.5 and self._in_doubt():
                     self._mend()
             elif (
