@@ -28,6 +28,7 @@ NUMBER = Aggregate("orders", ORDER, pk="ORDERS", sk="NUMBER", measures={"orders"
 REVENUE = Aggregate("revenue", ORDER, pk="CUSTOMER#{customer}", sk="REVENUE", measures={"total": Sum("price")})
 VISIT = Items("visit", pk="PERSON#{person}", sk="VISIT#{at}")
 TAP = Event("tap", key=("device", "at"), retention=timedelta(days=2), packed=Packed("at", timedelta(hours=1)))
+
 KINDS: dict[str, tuple[Any, int]] = {
     "few groups": (Aggregate("spent", ORDER, by="customer", spent=Sum("price")), 40),
     "some groups": (Aggregate("spent", ORDER, by="customer", spent=Sum("price")), 1500),

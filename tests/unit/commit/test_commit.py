@@ -32,6 +32,7 @@ from tests.unit.fold.world import World
 _VIEW = Event("view", pk="VIEW#{id}", sk="VIEW")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"sum": Sum("number")})
 _URLS = "abc"
+
 _faults = st.dictionaries(st.sampled_from(_URLS), st.sampled_from(["refused", "answer lost"]), max_size=2)
 _deliveries = st.lists(st.tuples(st.integers(0, 5), st.integers(1, 6), _faults), max_size=8)
 _COVERED = Event("view", pk="URL#{url}", sk="VIEW")

@@ -29,12 +29,14 @@ from dynamodb_counters._fold.plan import Plan
 from tests.unit.declarations.wrong import PATH, PLAYERS, WRONG, Wrong
 
 _VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
+
 _RIGHT: dict[type, dict[str, Any]] = {
     Event: {"name": "event", "pk": "A#{a}", "sk": "B#{b}"},
     Aggregate: {"name": "views", "source": _VIEW, "pk": "URL#{url}", "sk": "STATISTICS", "measures": {"n": Count()}},
     Window: {"name": "recent", "source": _VIEW, "pk": "URL#{url}", "time": "time"},
     Sum: {"attribute": "bytes"},
 }
+
 _NAMES: list[Any] = ["", None, 5, True, "1a", "-a", "a b", "a#b", "a.b", "é", "a\n", "a" * 65, "quarantine", ["a"]]
 _TEMPLATES: list[Any] = [
     *("", None, 5, [], {}, "{", "{}", "{a}{b}", "A#{a}x", "A#{a}#{a}", "100%", "x" * 2048),
@@ -50,6 +52,7 @@ _CONDITIONS: list[Any] = [True, "status = paid", {"status": "paid"}, Attr("statu
 _SOURCES: list[Any] = [None, "view", Event, Count()]
 _ATTRIBUTES: list[Any] = ["", None, 5, ["bytes"]]
 _CHOICES: list[Any] = [None, "", "KEEP", "forget", True, ["keep"]]
+
 _WRONG: dict[tuple[type, str], list[Any]] = {
     (Event, "name"): _NAMES,
     (Event, "pk"): _TEMPLATES,
@@ -249,6 +252,7 @@ def _window(name: str, pk: str, source: Event = _VIEW) -> Window:
 
 
 _VIEWS = _aggregate("views", "URL#{url}", "STATISTICS")
+
 _CLASHES: dict[str, tuple[Declaration, ...]] = {
     "the same twice": (_VIEWS, _VIEWS),
     "two aggregates of one name": (_VIEWS, _aggregate("views", "OTHER#{url}", "STATISTICS")),

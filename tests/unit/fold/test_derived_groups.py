@@ -36,6 +36,7 @@ from tests.unit.cli.in_process import run
 
 _NOON: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
 _SIZE: Final = "ms:5,100?unknown"
+
 _REQUEST: Final = Event("request", key=("id", "at"), version="revision")
 _FOREIGN: Final = Items("request", where=Attr("revision").exists(), pk="REQUEST#{id}#{status}")
 _VIEW = Event("view", pk="VIEW#{id}", sk="VIEW")

@@ -15,6 +15,7 @@ from dynamodb_counters import Aggregate, Count, Event, Items, Threshold
 from tests.unit.infra.support import PROJECT, build, each, imported, new_stack, synthesized
 
 ORDERS = Aggregate("orders", Items("order"), pk="SHOP", sk="ORDERS", measures={"n": Count()})
+
 _BREACHES: dict[str, Callable[[float, float], bool]] = {
     "GreaterThanOrEqualToThreshold": operator.ge,
     "LessThanThreshold": operator.lt,

@@ -49,6 +49,7 @@ class _NumPyLike(float):
 
 _NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 _ID = UUID("6F9619FF-8B86-D011-B42D-00CF4FC964FF")
+
 _CLEAR: list[tuple[Any, dict[str, str]]] = [
     (_NOON, {"S": "2026-11-20T12:00:00Z"}),
     (_NOON.astimezone(timezone(timedelta(hours=5, minutes=30))), {"S": "2026-11-20T12:00:00Z"}),
@@ -118,6 +119,7 @@ def test_a_float_that_is_taken_is_the_number_it_prints_as(number: float) -> None
 
 _SALE = Event("sale", pk="DAY#{day}", sk="ID#{id}")
 _TOTALS = Aggregate("totals", _SALE, pk="DAY#{day}", sk="TOTAL", measures={"n": Count(), "price": Sum("price")})
+
 _SOLD = Counter("sold", by="day")
 
 

@@ -23,6 +23,7 @@ _WRONG: list[object] = [
 # Everything an escape is made of, so that a flaw in escaping shows as a collision.
 _TEXTS = ["".join(letters) for length in range(4) for letters in product("#%2~\0", repeat=length)]
 _ESCAPES = ["", "%", "%25", "%2525", "#", "%23", "%2523", "%00", "\0", "%2", "3", "%~", "~", "a#b", "a", "b#"]
+
 _LIMIT = 80
 
 

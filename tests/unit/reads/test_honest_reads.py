@@ -45,6 +45,7 @@ PAYERS = Distinct("payers", CALL, member="customer")
 STATUSES = Aggregate("statuses", CALL, by=("customer", "status"))
 TOP = Aggregate("top", CALL, by="customer", ranking=Ranking(measure="top", leaderboard="TOP"))
 C1 = {"customer": "c1"}
+
 _READS: dict[str, tuple[str, Callable[[Counters], Any]]] = {
     "get": ("calls", lambda counters: counters.get(CALLS, C1)),
     "get of a Distinct": ("payers", lambda counters: counters.get(PAYERS)),

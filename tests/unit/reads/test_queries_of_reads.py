@@ -27,6 +27,7 @@ HIT = Event("hit", pk="PAGE#{url}", sk="T#{time}", packed=Packed("time"), retent
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count()})
 USAGE = Window("usage", VIEW, pk="URL#{url}", time="time", retention=None)
 URL = {"url": "/"}
+
 Read = Callable[[Counters, bool], object]
 READS: dict[str, Read] = {
     "partition": lambda counters, consistent: counters.partition([VIEWS], URL, consistent=consistent),
@@ -42,6 +43,7 @@ READS: dict[str, Read] = {
 PAGE_VIEW = Event("view", pk="PAGE#{page}", sk="PAGE_VIEW#{user}")
 CLIENT_VIEW: Final = Event("view", pk="URL#{url}", sk="T#{time}#C#{client}")
 NOON: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
 _MOMENTS: Final = st.datetimes(
     datetime.min.replace(year=1990),  # noqa: DTZ901
     datetime.min.replace(year=2300),  # noqa: DTZ901

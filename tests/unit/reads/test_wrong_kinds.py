@@ -33,9 +33,11 @@ VIEWS = Aggregate("views", VIEW, pk="PAGE#{page}", sk="STATISTICS", measures={"v
 LAST_DAY = Window("last_day", VIEW, pk="PAGE#{page}", time="at")
 VISITORS = Distinct("visitors", VIEW, pk="SITE", sk="VISITORS", member="user")
 PATHS = Items("paths")
+
 HOME = {"page": "home"}
 DAY = timedelta(days=1)
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
+
 TO_CALL = {
     "last_day": "an Aggregate; for a Window, use window()",
     "visitors": "an Aggregate; for a Distinct, use get(), or its `total`",
@@ -43,7 +45,9 @@ TO_CALL = {
     "paths": "an Aggregate; for Items, declare an Aggregate over them",
     "'views'": "an Aggregate; for a name, pass the declaration itself",
 }
+
 TAKEN: dict[type, tuple[str, ...]] = {Distinct: ("get", "get_many", "partition")}
+
 Call = Callable[[Counters, Any], object]
 OF_AGGREGATES: dict[str, Call] = {
     "get": lambda counters, declared: counters.get(declared, HOME),
@@ -82,6 +86,7 @@ _SIZES = Aggregate("sizes", _BY_ID, pk="SIZES", sk="N", measures={"bins": Histog
 _RECENT = Window("recent", _VIEW, pk="URL#{url}", time="at")
 _HOUR = timedelta(hours=1)
 _NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
 _READS: dict[str, tuple[Callable[[Counters, Any], Any], str]] = {
     "get": (lambda counters, values: counters.get(_VIEWS, values), "of 'views': 'url'"),
     "get of a sharded one": (lambda counters, values: counters.get(_SHARDED, values), "of 'sharded': 'url'"),
