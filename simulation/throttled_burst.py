@@ -12,8 +12,9 @@ from datetime import timedelta
 from typing import Any, Final, cast
 
 from dynamodb_counters import Event
-from dynamodb_counters._queue.consumer import Consumer
 from dynamodb_counters._table import CONCURRENCY, Table
+from dynamodb_counters.handlers.ingest_queue import Consumer
+from simulation.aws.queue_messages import MOST_BYTES
 from simulation.clock import VirtualClock
 from simulation.queue.polling import Consume, Mapping
 from simulation.queue.sqs import SQS, Queue, seldom
@@ -22,7 +23,6 @@ from simulation.queue.throttles import Limits
 from simulation.queue.virtual_threads import VirtualPool, VirtualThreads
 
 VIEW: Final = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7))
-QUEUE: Final = "queue"
 DEAD_LETTERS: Final = "dead-letters"
 _PAGES: Final = 50
 _MOST_HOURS: Final = 24
@@ -63,9 +63,9 @@ def build(
     """Build a world in which a share of messages comes twice, and a share of requests to queues is refused."""
     threads, rng = VirtualThreads(VirtualClock()), random.Random(seed)
     dead_letters = Queue(threads.clock)
-    queue = Queue(threads.clock, dead_letters=dead_letters, twice=seldom(rng, twice))
-    queues = {QUEUE: queue, DEAD_LETTERS: dead_letters}
-    sqs = SQS(queues, threads.sleep, seldom(rng, refused))
+    queue = Queue(threads.clock, dead_letters=dead_letters, max_bytes=MOST_BYTES, twice=seldom(rng, twice))
+    # What feeds its own queue is a loop, which Lambda ends: there is no other queue to send to.
+    sqs = SQS({DEAD_LETTERS: dead_letters}, threads.sleep, seldom(rng, refused))
     return World(
         threads,
         ThrottledTable(threads, Limits(table_writes=units_per_second), seed, outage),
@@ -80,17 +80,18 @@ def _consumer(world: World) -> Consume:
     """The runtime's consumer."""
     table = world.runtime_table()
     consumer = Consumer(table, VIEW, DEAD_LETTERS)
-    consumer.__dict__["_sqs"] = world.sqs
+    consumer.__dict__["sqs"] = world.sqs
     return lambda records, left: [one.id for one in consumer.consume(records, left) if not one.is_done]
 
 
-def post(world: World, events: int, per_message: int, messages_per_second: float) -> None:
-    """Post events evenly, by requests of some size."""
+def post(world: World, events: int, per_message: int, messages_per_second: float, growing: int) -> None:
+    """Post events evenly, by requests of some size, with so many letters that no event is, and that JSON escapes."""
     start = world.threads.clock()
     for number, first in enumerate(range(0, events, per_message)):
         views = [_view(one) for one in range(first, min(first + per_message, events))]
+        views += [{"url": "中" * growing}] if growing else []
 
-        def send(body: str = json.dumps(views)) -> None:
+        def send(body: str = json.dumps(views, ensure_ascii=False)) -> None:
             taken = {"DataType": "Number", "StringValue": str(int(world.threads.clock()))}
             world.queue.send(body, {"taken": taken})
 
@@ -111,6 +112,7 @@ def run(
     refused: float = 0.0,
     outage: float = 0.0,
     twice: float = 0.001,
+    growing: int = 0,
     longest: float = _MOST_HOURS * 3600,
     seed: int = 0,
 ) -> dict[str, float]:
@@ -123,7 +125,7 @@ def run(
         max_concurrency=max_concurrency,
     )
     start = world.threads.clock()
-    post(world, events, per_message, messages_per_second)
+    post(world, events, per_message, messages_per_second, growing)
     messages = -(-events // per_message)
     world.threads.clock.advance(1)
     mapping.run(lambda: not world.queue.messages(), longest=longest)

@@ -10,7 +10,8 @@ MOST_IN_FLIGHT: Final = 120_000
 MOST_RECEIVES: Final = 718
 HIDDEN_SECONDS: Final = 361.0
 KEPT_SECONDS: Final = 4 * 86_400.0
-"""The construct's redrive policy, visibility timeout and retention, by default."""
+MOST_BYTES: Final = 262_144
+"""The construct's redrive policy, visibility timeout, retention and longest message, by default."""
 
 FLIGHT_IS_LIMITED: Final = Rule(
     "a queue has 120,000 messages in flight at most",

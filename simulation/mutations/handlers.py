@@ -104,11 +104,19 @@ HANDLERS: Final = r"""
 + if len(request) == _MOST:
 ? ../unit/handlers/test_notifier.py::test_a_request_has_at_most_ten_crossings_and_of_each_group_one
 
-== _queue/consumer.py
+== handlers/ingest_queue.py
 * a message is done when some of it is
-- message.is_done = OutcomeStatus.FAILED not in {outcome.status for outcome in message.outcomes}
+- message.is_done = all(outcome.status != OutcomeStatus.FAILED for outcome in message.outcomes)
 + message.is_done = True
 ? test_aws_rules.py::test_a_message_of_which_the_table_refuses_a_part_comes_again_as_a_whole
+* a dead letter repeats events that were accepted
+- body = self.body if len(dead) == len(self.outcomes) else write_json([self.events[index] for index in dead])
++ body = self.body
+? test_aws_rules.py::test_a_message_that_would_grow_becomes_a_dead_letter_once_all_else_of_it_is_accepted
+* a request outlasts its function
+- seconds = _SHARE_OF_A_REQUEST * _reserve(float(os.environ.get("TIMEOUT", "inf")))
++ seconds = 60.0
+? ../unit/handlers/test_timeouts.py::test_the_consumer_of_the_shortest_timeout_gives_its_messages_back_in_time
 
 == ../../infra/cdk_dynamodb_counters/_registry.py
 * a stream may have a third reader
@@ -121,10 +129,4 @@ HANDLERS: Final = r"""
 - int(patience / hidden)
 + 10
 ? ../unit/infra/test_http_constructs.py::test_what_is_refused_for_long_becomes_a_dead_letter_late_and_before_it_expires
-
-== handlers/ingest_queue.py
-* a request outlasts its function
-- longest_request(float(os.environ.get("TIMEOUT", "inf")))
-+ 60.0
-? ../unit/handlers/test_timeouts.py::test_the_consumer_of_the_shortest_timeout_gives_its_messages_back_in_time
 """

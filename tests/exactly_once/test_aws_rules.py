@@ -49,6 +49,11 @@ def test_a_message_of_which_the_table_refuses_a_part_comes_again_as_a_whole() ->
     assert found["receives per message"] > 1
 
 
+def test_a_message_that_would_grow_becomes_a_dead_letter_once_all_else_of_it_is_accepted() -> None:
+    found = run(events=200, units_per_second=50, outage=1800, refused=0.2, twice=0, growing=80_000)
+    assert (found["accepted"], found["events in the dead-letter queue"]) == (200, found["messages"])
+
+
 def test_what_the_table_refuses_for_long_is_a_dead_letter_before_it_expires() -> None:
     found = run(events=5, units_per_second=50, outage=90 * 3600, longest=96 * 3600)
     assert (found["accepted"], found["events in the dead-letter queue"], found["expired"]) == (0, 5, 0)

@@ -33,7 +33,6 @@ _ROOMS = {
         _counters
         _dev
         _http
-        _queue
         handlers cli
         testing
         _pytest_plugin

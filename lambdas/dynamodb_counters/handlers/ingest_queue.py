@@ -1,26 +1,185 @@
-"""The queue's consumer: accepts each event once; what can never be accepted ends in the dead-letter queue."""
+"""The queue's consumer: accepts each event once; what can never be accepted ends in the dead-letter queue.
+
+SQS delivers a message again as a whole: what was accepted of it is a duplicate then. Once none of its events may
+succeed later, those that never can be accepted become a dead letter, with the reason.
+"""
 
 from __future__ import annotations
 
+import json
 import os
-import time
 from collections import Counter
-from collections.abc import Sequence
-from functools import cache
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
+from botocore.exceptions import BotoCoreError, ClientError
 
+from dynamodb_counters import _clients
+from dynamodb_counters._assumptions import LONGEST_REQUEST
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._queue.consumer import Consumer, Message, longest_request
-from dynamodb_counters._table import Bulk, Table, make_client
+from dynamodb_counters._http.event_requests import envelope_problem, parse_events
+from dynamodb_counters._http.requests import ProblemError, write_json
+from dynamodb_counters._table import Bulk, Table, ending_at, make_client, time_left
+from dynamodb_counters._timeline.tiers import utc
+from dynamodb_counters._writes.accept import accept_many
+from dynamodb_counters._writes.outcomes import Outcome, OutcomeStatus
 from dynamodb_counters.handlers._metering import add_metrics
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs.client import SQSClient
+
+TAKEN: Final = "taken"
+"""Attribute: when the API answered 202, in seconds since 1970. A dead letter keeps it."""
+
+REASON: Final = "reason"
+"""Attribute of a dead letter."""
+
+_MAX_REASON: Final = 500
+_MOST_REASONS: Final = 5
+_MILLISECONDS: Final = 10**11
+"""A time above is meant in milliseconds."""
+
+_LONGEST_RESERVE: Final = 20.0
+_SHARE_OF_A_REQUEST: Final = 0.4
+"""Of the reserve, into which two fit: one may just have started, and dead letters are to be sent."""
+_MOST_EVENTS: Final = 50
+"""Events to accept together: of a throttled table, some messages get all that they need, not all a part of it."""
+_MOST_PACKED_EVENTS: Final = 20_000
+"""Packed events cost less the more of them come together."""
 
 logger = Logger()
 metrics = Metrics()
+
+
+@dataclass(slots=True, eq=False)
+class Message:
+    """A message of the queue, with the outcome of each event, or one of a body that holds none."""
+
+    id: str
+    body: str
+    taken: float
+    events: Sequence[Any] = ()
+    outcomes: list[Outcome] = field(default_factory=list)
+    is_done: bool = False
+    """Whether nothing of it may succeed later."""
+
+    def dead_letter(self) -> tuple[str, str] | None:
+        """Return the body and the reason of what can never be accepted."""
+        accepted = (OutcomeStatus.ACCEPTED, OutcomeStatus.DUPLICATE)
+        dead = [index for index, outcome in enumerate(self.outcomes) if outcome.status not in accepted]
+        if not dead:
+            return None
+        # Escaped, a text is up to three times as long as it was posted; the dead-letter queue takes four times as much.
+        body = self.body if len(dead) == len(self.outcomes) else write_json([self.events[index] for index in dead])
+        return body, f"{self.outcomes[dead[0]].status}: {self.outcomes[dead[0]].reason}"
+
+
+def read_message(record: Mapping[str, Any], now: float) -> Message:
+    """Return the message of a Lambda record, parsed."""
+    attribute = record.get("messageAttributes", {}).get(TAKEN, {}).get("stringValue")
+    # Without the attribute, it is from another sender: SQS knows when.
+    taken = _number(attribute, _number(record.get("attributes", {}).get("SentTimestamp"), now))
+    message = Message(record["messageId"], record["body"], taken / 1000 if taken > _MILLISECONDS else taken)
+    try:
+        message.events = parse_events(message.body)
+    except Exception as error:  # noqa: BLE001
+        # Strangers write it: no text may stop the messages around it.
+        reason = str(error) if isinstance(error, ProblemError) else type(error).__name__
+        message.outcomes.append(Outcome(OutcomeStatus.REJECTED, reason))
+    return message
+
+
+def _number(text: Any, default: float) -> float:
+    try:
+        return float(text) if 0 <= float(text) < _MILLISECONDS * 1000 else default
+    except (TypeError, ValueError):
+        return default
+
+
+def _reserve(seconds: float) -> float:
+    """Nothing new starts with less time left."""
+    return min(_LONGEST_RESERVE, seconds / 3)
+
+
+@dataclass
+class Consumer:
+    """Accepts the events of messages, and says which messages SQS is to deliver again."""
+
+    table: Table
+    event: Event
+    dead_letter_queue: str
+    admission: Plan | None = None
+    longest_request: float = LONGEST_REQUEST
+
+    @cached_property
+    def sqs(self) -> SQSClient:
+        """Create the client when the first dead letter comes: most batches send nothing."""
+        return cast("SQSClient", _clients.make_service_client("sqs", self.longest_request))
+
+    def consume(self, records: Sequence[Mapping[str, Any]], seconds_left: Callable[[], float]) -> list[Message]:
+        """Accept what the messages of a batch hold, in the time left; return them, done or not."""
+        now, seconds = self.table.clock(), seconds_left()
+        # In another order each time: no message is always behind one that takes all the time, or kills the function.
+        messages = sorted((read_message(record, now) for record in records), key=lambda _: self.table.jitter())
+        pending = [(message, event) for message in messages for event in message.events]
+        size = _MOST_EVENTS if self.event.packed is None else _MOST_PACKED_EVENTS
+        with ending_at(now + seconds - _reserve(seconds)):
+            for start in range(0, len(pending), size):
+                self._accept_current(pending[start : start + size])
+        for message in messages:
+            message.is_done = all(outcome.status != OutcomeStatus.FAILED for outcome in message.outcomes)
+        letters = [(message, letter) for message in messages if message.is_done and (letter := message.dead_letter())]
+        for (message, _), error in self.table.side_by_side(self._send, letters):
+            message.is_done = error is None
+        return messages
+
+    def _accept_current(self, pending: Sequence[tuple[Message, Any]]) -> None:
+        """Accept events, unless they are so old that the table may not remember any more whether it had them."""
+        retention = self.event.retention
+        forgotten = -1.0 if retention is None else self.table.clock() - retention.total_seconds()
+        current = [(message, event) for message, event in pending if message.taken > forgotten]
+        for (message, _), outcome in zip(current, self._accept([event for _, event in current]), strict=True):
+            message.outcomes.append(outcome)
+        for message, _ in pending:
+            if message.taken <= forgotten:
+                reason = f"taken at {utc(int(message.taken)).isoformat()}, as long ago as events are remembered"
+                message.outcomes.append(Outcome(OutcomeStatus.TOO_LATE, reason))
+
+    def _accept(self, events: Sequence[Any]) -> list[Outcome]:
+        if time_left(self.table.clock()) <= 0:
+            return [Outcome(OutcomeStatus.FAILED, "out of time")] * len(events)
+        try:
+            # Conflicts as `accept` finds them: of packed events, none.
+            free = self.event.packed is not None
+            return accept_many(self.table, self.event, events, self._refusal, "free" if free else "read")
+        except Exception as error:  # noqa: BLE001
+            if isinstance(error, ClientError | BotoCoreError | TimeoutError) or len(events) == 1:
+                return [Outcome(OutcomeStatus.FAILED, f"{type(error).__name__}: {error}")] * len(events)
+        # A stranger's event must not take those around it along.
+        middle = len(events) // 2
+        return self._accept(events[:middle]) + self._accept(events[middle:])
+
+    def _refusal(self, item: Mapping[str, Any]) -> str | None:
+        problem = envelope_problem(self.event, item.keys())
+        if problem is not None or self.admission is None:
+            return problem
+        return self.admission.refusal(dict(item), self.table.clock())
+
+    def _send(self, letter: tuple[Message, tuple[str, str]]) -> None:
+        message, (body, reason) = letter
+        attributes: Any = {
+            TAKEN: {"DataType": "Number", "StringValue": str(int(message.taken))},
+            # SQS takes XML's characters only.
+            REASON: {"DataType": "String", "StringValue": json.dumps(reason)[1:-1][:_MAX_REASON]},
+        }
+        self.sqs.send_message(QueueUrl=self.dead_letter_queue, MessageBody=body, MessageAttributes=attributes)
+        logger.warning("message not accepted", extra={"message_id": message.id, "reason": reason})
 
 
 @cache
@@ -29,7 +188,7 @@ def consumer() -> Consumer:
     [event] = decode(os.environ["DECLARATIONS"])
     # Some emulators leave PartiQL's writes out of the stream.
     bulk: Bulk = "put" if "BULK_BY_PUT" in os.environ else "partiql"
-    seconds = longest_request(float(os.environ.get("TIMEOUT", "inf")))
+    seconds = _SHARE_OF_A_REQUEST * _reserve(float(os.environ.get("TIMEOUT", "inf")))
     table = Table(os.environ["TABLE_NAME"], make_client(seconds), bulk=bulk)
     admission = Plan(decode(os.environ["AGGREGATES"])) if "AGGREGATES" in os.environ else None
     return Consumer(table, cast("Event", event), os.environ["DEAD_LETTER_QUEUE_URL"], admission, seconds)
@@ -40,29 +199,21 @@ def consumer() -> Consumer:
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Accept the events of a batch of messages; the response lists the messages to deliver again."""
     messages = consumer().consume(event["Records"], lambda: context.get_remaining_time_in_millis() / 1000)
-    _meter(messages)
-    return {"batchItemFailures": [{"itemIdentifier": message.id} for message in messages if not message.is_done]}
-
-
-def _meter(messages: Sequence[Message]) -> None:
-    statuses = Counter(outcome.status.value for message in messages for outcome in message.outcomes)
     unfinished = [message for message in messages if not message.is_done]
-    faults = {message.fault for message in messages} - {None}
+    outcomes = [outcome for message in messages for outcome in message.outcomes]
+    statuses = Counter(outcome.status.value for outcome in outcomes)
     counts = {
         "EventsAccepted": statuses["accepted"],
         "EventsDuplicate": statuses["duplicate"],
         "EventsConflicting": statuses["conflict"],
-        "EventsRejected": statuses["rejected"] + sum(message.refusal is not None for message in messages),
+        "EventsRejected": statuses["rejected"],
         "EventsTooLate": statuses["too_late"],
         "EventsFailed": statuses["failed"],
         "MessagesUnfinished": len(unfinished),
-        "Faults": len(faults),
     }
     add_metrics(metrics, counts)
-    oldest = max((time.time() - message.taken for message in unfinished), default=0.0)
+    oldest = max((consumer().table.clock() - message.taken for message in unfinished), default=0.0)
     add_metrics(metrics, {"OldestUnfinished": oldest}, MetricUnit.Seconds)
-    for message in messages:
-        if message.is_done and (letter := message.dead_letter()):
-            logger.warning("message not accepted", extra={"message_id": message.id, "reason": letter[1]})
-    for fault in faults:
-        logger.error("messages come again until this is repaired: %s", fault)
+    if reasons := {outcome.reason for outcome in outcomes if outcome.status == OutcomeStatus.FAILED}:
+        logger.warning("messages come again", extra={"reasons": sorted(map(str, reasons))[:_MOST_REASONS]})
+    return {"batchItemFailures": [{"itemIdentifier": message.id} for message in unfinished]}

@@ -22,11 +22,11 @@ from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from aws_cdk.aws_lambda import Code, Function, Runtime
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, FunctionOptions
-from simulation.aws.queue_messages import HIDDEN_SECONDS, KEPT_SECONDS, MOST_RECEIVES
+from simulation.aws.queue_messages import HIDDEN_SECONDS, KEPT_SECONDS, MOST_BYTES, MOST_RECEIVES
 from simulation.queue.sqs import Queue
 from simulation.throttled_burst import run
 from tests.unit.infra.support import PACKED, PROJECT, VIEW, actions, build, each, new_stack, statements, synthesized
-from tests.unit.queue.world import World, view
+from tests.unit.handlers.queue_world import World, view
 
 POST = HttpMethod.POST
 _PAGE = (PROJECT / "docs" / "threat-model.md").read_text()
@@ -61,7 +61,7 @@ def test_messages_that_the_table_refuses_for_an_hour_become_no_dead_letters(stac
     build(EventIngest, stack)
     queue, _ = _queues(stack)
     assert (queue["VisibilityTimeout"], queue["MessageRetentionPeriod"]) == (HIDDEN_SECONDS, KEPT_SECONDS)
-    assert queue["RedrivePolicy"]["maxReceiveCount"] == MOST_RECEIVES
+    assert (queue["RedrivePolicy"]["maxReceiveCount"], queue["MaximumMessageSize"]) == (MOST_RECEIVES, MOST_BYTES)
     for outage, per_message in ((1800, 500), (3600, 10)):
         found = run(events=500, per_message=per_message, units_per_second=50, outage=outage)
         assert (found["accepted"], found["events in the dead-letter queue"]) == (500, 0)

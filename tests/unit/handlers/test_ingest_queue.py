@@ -14,7 +14,7 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._table import Bulk
 from dynamodb_counters._writes.accept import accept
 from simulation.memory.client_errors import failure
-from tests.unit.queue.world import VIEW, World, events_of, statuses, view
+from tests.unit.handlers.queue_world import VIEW, World, events_of, statuses, view
 
 BYTES = Aggregate("bytes", VIEW, pk="URL#{url}", sk="BYTES", measures={"bytes": Sum("bytes")})
 DAY = 86_400.0
@@ -99,7 +99,7 @@ def test_a_fault_of_the_deployment_makes_no_dead_letters(
     for _ in range(40):
         messages = world.deliver()
         assert len(messages) == 20
-        assert all(not message.is_done and code in str(message.fault) for message in messages)
+        assert all(not one.is_done and code in str(one.outcomes[0].reason) for one in messages)
         world.pass_time()
     assert world.dead.messages() == []
     broken = False
@@ -117,7 +117,7 @@ def test_what_is_not_reached_in_time_comes_again(world: World, monkeypatch: pyte
     assert world.clock() - start <= 42.5
     assert len(world.urls()) == 850
     assert sum(message.is_done for message in messages) == 2
-    assert (statuses(messages)["accepted"], statuses(messages)["failed"]) == (850, 50)
+    assert (statuses(messages)["accepted"], statuses(messages)["failed"]) == (850, 650)
     for _ in range(3):
         world.pass_time()
         world.deliver(time_left=60)
@@ -127,7 +127,7 @@ def test_what_is_not_reached_in_time_comes_again(world: World, monkeypatch: pyte
 
 def test_retries_respect_the_deadline(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     reached = replace(world.reached, bulk="partiql")
-    world.consumer._table = reached
+    world.consumer.table = reached
     answer = {"Responses": [{"Error": {"Code": "ThrottlingError", "Message": ""}}]}
     monkeypatch.setattr(world.table, "batch_execute_statement", lambda **_: answer)
     world.post(view("/a"))
@@ -186,7 +186,7 @@ def test_packed_events_of_a_batch_are_accepted_together() -> None:
 
 def test_nothing_waits_for_a_client_of_sqs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dynamodb_counters._clients.make_service_client", lambda *_: pytest.fail("not needed"))
-    del world.consumer.__dict__["_sqs"]
+    del world.consumer.__dict__["sqs"]
     world.post(view("/a"))
     assert statuses(world.deliver())["accepted"] == 1
 
@@ -196,7 +196,7 @@ def test_another_payload_of_a_known_key_becomes_a_dead_letter_and_a_repetition_d
     bulk: Bulk, world: World
 ) -> None:
     """The queue handles a conflict as `accept` does, as synthesized for AWS and for an emulator."""
-    world.consumer._table = replace(world.reached, bulk=bulk)
+    world.consumer.table = replace(world.reached, bulk=bulk)
     world.post({**view("/a"), "bytes": 1})
     world.deliver()
     world.post({**view("/a"), "bytes": 1}, view("/b"))

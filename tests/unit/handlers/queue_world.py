@@ -13,9 +13,8 @@ import pytest
 
 from dynamodb_counters import Event
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._queue import consumer
-from dynamodb_counters._queue.consumer import Consumer
 from dynamodb_counters._table import Table
+from dynamodb_counters.handlers import ingest_queue as consumer
 from simulation.clock import VirtualClock
 from simulation.metered_table import MeteredTable
 from simulation.queue.sqs import SQS, Message, Queue
@@ -42,8 +41,8 @@ class World:
             sleep=self.clock.advance,
             jitter=random.Random(0).random,
         )
-        self.consumer = Consumer(self.reached, event, "d", admission)
-        self.consumer.__dict__["_sqs"] = self.sqs
+        self.consumer = consumer.Consumer(self.reached, event, "d", admission)
+        self.consumer.__dict__["sqs"] = self.sqs
 
     def deliver(self, time_left: float = 60.0, most: int = 100) -> list[consumer.Message]:
         """Have the consumer handle what waits, as Lambda does."""

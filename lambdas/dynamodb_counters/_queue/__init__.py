@@ -1,1 +1,0 @@
-"""The queue's consumer: what becomes of a message."""
