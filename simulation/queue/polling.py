@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
@@ -19,34 +18,31 @@ _TICK: Final = 0.25
 
 @dataclass
 class Mapping:
-    """Polls a queue; each execution environment has one consumer, which handles one batch at a time."""
+    """Polls a queue and hands its messages to invocations of a consumer."""
 
     threads: VirtualThreads
     queue: Queue
-    environment: Callable[[], Consume]
+    consume: Consume
     batch_size: int = 100
     window: float = 1.0
     timeout: float = 60.0
     max_concurrency: int = MOST_INVOCATIONS
     invocations: int = 0
     killed: int = 0
-    raised: int = 0
     busiest: int = 0
-    errors: list[BaseException] = field(default_factory=list)
-    _idle: list[Consume] = field(default_factory=list)
     _running: list[Task] = field(default_factory=list)
     _busy_since: float | None = None
 
-    def run(self, until: Callable[[], bool], longest: float = math.inf) -> bool:
-        """Poll until nothing is left, or time is up; return whether `until` has become true."""
+    def run(self, longest: float) -> None:
+        """Poll until nothing is left, or time is up; raise what the consumer raised."""
         end = self.threads.clock() + longest
-        while not until() or self._running:
-            if self.threads.clock() >= end:
-                return False
+        while (self.queue.messages() or self._running) and self.threads.clock() < end:
             self._poll()
             self.threads.clock.advance(_TICK)
+            for task in self._running:
+                if task.is_done:
+                    task.result()
             self._running = [task for task in self._running if not task.is_done]
-        return True
 
     def _poll(self) -> None:
         now, waiting = self.threads.clock(), self.queue.visible()
@@ -66,23 +62,17 @@ class Mapping:
         self.busiest = max(self.busiest, len(self._running))
 
     def _invoke(self, messages: Sequence[Message]) -> None:
-        consume = self._idle.pop() if self._idle else self.environment()
         ends_at = self.threads.clock() + self.timeout
         self.invocations += 1
 
         def work() -> None:
             try:
-                failed = consume([message.record() for message in messages], lambda: ends_at - self.threads.clock())
+                again = self.consume([one.record() for one in messages], lambda: ends_at - self.threads.clock())
             except KilledError:
                 self.killed += 1
                 return
-            except Exception as error:  # noqa: BLE001
-                self.raised += 1
-                self.errors.append(error)
-            else:
-                for message in messages:
-                    if message.id not in failed:
-                        self.queue.delete(message.id)
-            self._idle.append(consume)
+            for message in messages:
+                if message.id not in again:
+                    self.queue.delete(message.id)
 
         self._running.append(self.threads.start(work, ends_at))

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
-from types import SimpleNamespace
 from typing import Any, Final
 
 from simulation.aws.queue_messages import HIDDEN_SECONDS, KEPT_SECONDS, MOST_IN_FLIGHT, MOST_RECEIVES
@@ -69,10 +68,6 @@ class Queue:
     _visible: deque[Message] = field(default_factory=deque)
     _in_flight: dict[str, Message] = field(default_factory=dict)
     _numbers: count[int] = field(default_factory=count)
-
-    def __len__(self) -> int:
-        """Messages that are neither deleted nor in flight."""
-        return sum(1 for _ in self.messages()) - len(self._in_flight)
 
     def messages(self) -> list[Message]:
         """All messages that are not deleted, those in flight included."""
@@ -145,27 +140,19 @@ class Queue:
 
 @dataclass
 class SQS:
-    """A client of queues by their URL; `refuses` makes a call, or an entry of a batch, fail."""
+    """A client of queues by their URL; `refuses` makes a call fail."""
 
     queues: Mapping[str, Queue]
     sleep: Callable[[float], None] = lambda _: None
     refuses: Callable[[], bool] = lambda: False
     latency: float = 0.01
-    calls: int = 0
-
-    meta = SimpleNamespace(events=SimpleNamespace(register=lambda *_, **__: None))
 
     def send_message(self, **request: Any) -> dict[str, Any]:
-        self._call("SendMessage")
-        queue = self.queues[request["QueueUrl"]]
-        attributes = request.get("MessageAttributes")
-        return {"MessageId": queue.send(request["MessageBody"], attributes)}
-
-    def _call(self, operation: str) -> None:
-        self.calls += 1
         self.sleep(self.latency)
         if self.refuses():
-            raise failure(operation, "ServiceUnavailable")
+            raise failure("SendMessage", "ServiceUnavailable")
+        queue = self.queues[request["QueueUrl"]]
+        return {"MessageId": queue.send(request["MessageBody"], request.get("MessageAttributes"))}
 
 
 def message_bytes(body: str, attributes: Mapping[str, Mapping[str, str]]) -> int:
