@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any, Final, cast
 
 from dynamodb_counters import Event
+from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._table import CONCURRENCY, Table
 from dynamodb_counters.handlers.ingest_queue import Consumer
 from simulation.aws.queue_messages import MOST_BYTES
@@ -81,7 +82,7 @@ def _consumer(threads: VirtualThreads, table: ThrottledTable, sqs: SQS, rng: ran
     """The runtime's consumer, in virtual time."""
     reached = Table(table.name, cast("Any", table), clock=threads.clock, sleep=threads.sleep, jitter=rng.random)
     reached.__dict__["pool"] = VirtualPool(threads, CONCURRENCY)
-    consumer = Consumer(reached, VIEW, "dead-letters")
+    consumer = Consumer(reached, VIEW, "dead-letters", Plan(()))
     consumer.__dict__["sqs"] = sqs
     return lambda records, left: [one.id for one in consumer.consume(records, left) if not one.is_done]
 

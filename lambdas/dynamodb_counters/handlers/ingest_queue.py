@@ -43,7 +43,7 @@ REASON: Final = "reason"
 _MAX_REASON: Final = 500
 _MOST_REASONS: Final = 5
 _MILLISECONDS: Final = 10**11
-"""A time above is meant in milliseconds."""
+"""A time above is meant in milliseconds, as API Gateway writes it."""
 
 _LONGEST_RESERVE: Final = 20.0
 _SHARE_OF_A_REQUEST: Final = 0.4
@@ -84,8 +84,8 @@ def read_message(record: Mapping[str, Any], now: float) -> Message:
     """Return the message of a Lambda record, parsed."""
     attribute = record.get("messageAttributes", {}).get(TAKEN, {}).get("stringValue")
     # Without the attribute, it is from another sender: SQS knows when.
-    taken = _number(attribute, _number(record.get("attributes", {}).get("SentTimestamp"), now))
-    message = Message(record["messageId"], record["body"], taken / 1000 if taken > _MILLISECONDS else taken)
+    taken = _seconds(attribute, _seconds(record.get("attributes", {}).get("SentTimestamp"), now))
+    message = Message(record["messageId"], record["body"], taken)
     try:
         message.events = parse_events(message.body)
     except Exception as error:  # noqa: BLE001
@@ -95,15 +95,18 @@ def read_message(record: Mapping[str, Any], now: float) -> Message:
     return message
 
 
-def _number(text: Any, default: float) -> float:
+def _seconds(text: Any, default: float) -> float:
+    """Return a time in seconds, which may be given in milliseconds."""
     try:
-        return float(text) if 0 <= float(text) < _MILLISECONDS * 1000 else default
+        time = float(text)
     except (TypeError, ValueError):
         return default
+    time = time / 1000 if time > _MILLISECONDS else time
+    return time if 0 <= time < _MILLISECONDS else default
 
 
 def _reserve(seconds: float) -> float:
-    """Nothing new starts with less time left."""
+    """Return how much time must be left for anything to start."""
     return min(_LONGEST_RESERVE, seconds / 3)
 
 
@@ -114,7 +117,7 @@ class Consumer:
     table: Table
     event: Event
     dead_letter_queue: str
-    admission: Plan | None = None
+    admission: Plan
     longest_request: float = LONGEST_REQUEST
 
     @cached_property
@@ -131,7 +134,7 @@ class Consumer:
         size = _MOST_EVENTS if self.event.packed is None else _MOST_PACKED_EVENTS
         with ending_at(now + seconds - _reserve(seconds)):
             for start in range(0, len(pending), size):
-                self._accept_current(pending[start : start + size])
+                self._accept(pending[start : start + size])
         for message in messages:
             message.is_done = all(outcome.status != OutcomeStatus.FAILED for outcome in message.outcomes)
         letters = [(message, letter) for message in messages if message.is_done and (letter := message.dead_letter())]
@@ -139,19 +142,19 @@ class Consumer:
             message.is_done = error is None
         return messages
 
-    def _accept_current(self, pending: Sequence[tuple[Message, Any]]) -> None:
+    def _accept(self, pending: Sequence[tuple[Message, Any]]) -> None:
         """Accept events, unless they are so old that the table may not remember any more whether it had them."""
         retention = self.event.retention
         forgotten = -1.0 if retention is None else self.table.clock() - retention.total_seconds()
-        current = [(message, event) for message, event in pending if message.taken > forgotten]
-        for (message, _), outcome in zip(current, self._accept([event for _, event in current]), strict=True):
-            message.outcomes.append(outcome)
+        outcomes = iter(self._outcomes([event for message, event in pending if message.taken > forgotten]))
         for message, _ in pending:
-            if message.taken <= forgotten:
+            if message.taken > forgotten:
+                message.outcomes.append(next(outcomes))
+            else:
                 reason = f"taken at {utc(int(message.taken)).isoformat()}, as long ago as events are remembered"
                 message.outcomes.append(Outcome(OutcomeStatus.TOO_LATE, reason))
 
-    def _accept(self, events: Sequence[Any]) -> list[Outcome]:
+    def _outcomes(self, events: Sequence[Any]) -> list[Outcome]:
         if time_left(self.table.clock()) <= 0:
             return [Outcome(OutcomeStatus.FAILED, "out of time")] * len(events)
         try:
@@ -163,13 +166,10 @@ class Consumer:
                 return [Outcome(OutcomeStatus.FAILED, f"{type(error).__name__}: {error}")] * len(events)
         # A stranger's event must not take those around it along.
         middle = len(events) // 2
-        return self._accept(events[:middle]) + self._accept(events[middle:])
+        return self._outcomes(events[:middle]) + self._outcomes(events[middle:])
 
     def _refusal(self, item: Mapping[str, Any]) -> str | None:
-        problem = envelope_problem(self.event, item.keys())
-        if problem is not None or self.admission is None:
-            return problem
-        return self.admission.refusal(dict(item), self.table.clock())
+        return envelope_problem(self.event, item.keys()) or self.admission.refusal(dict(item), self.table.clock())
 
     def _send(self, letter: tuple[Message, tuple[str, str]]) -> None:
         message, (body, reason) = letter
@@ -190,7 +190,7 @@ def consumer() -> Consumer:
     bulk: Bulk = "put" if "BULK_BY_PUT" in os.environ else "partiql"
     seconds = _SHARE_OF_A_REQUEST * _reserve(float(os.environ.get("TIMEOUT", "inf")))
     table = Table(os.environ["TABLE_NAME"], make_client(seconds), bulk=bulk)
-    admission = Plan(decode(os.environ["AGGREGATES"])) if "AGGREGATES" in os.environ else None
+    admission = Plan(decode(os.environ["AGGREGATES"]) if "AGGREGATES" in os.environ else ())
     return Consumer(table, cast("Event", event), os.environ["DEAD_LETTER_QUEUE_URL"], admission, seconds)
 
 

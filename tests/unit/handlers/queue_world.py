@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from dynamodb_counters import Event
+from dynamodb_counters import Aggregate, Event
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._table import Table
 from dynamodb_counters.handlers import ingest_queue as consumer
@@ -25,7 +25,7 @@ VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=tim
 class World:
     """A queue whose messages a consumer handles, and a table in memory that fails on command."""
 
-    def __init__(self, event: Event = VIEW, admission: Plan | None = None) -> None:
+    def __init__(self, event: Event = VIEW, *aggregates: Aggregate) -> None:
         self.clock = VirtualClock()
         self.dead = Queue(self.clock)
         self.queue = Queue(self.clock, dead_letters=self.dead)
@@ -41,7 +41,7 @@ class World:
             sleep=self.clock.advance,
             jitter=random.Random(0).random,
         )
-        self.consumer = consumer.Consumer(self.reached, event, "d", admission)
+        self.consumer = consumer.Consumer(self.reached, event, "d", Plan(aggregates))
         self.consumer.__dict__["sqs"] = self.sqs
 
     def deliver(self, time_left: float = 60.0, most: int = 100) -> list[consumer.Message]:

@@ -10,7 +10,6 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from dynamodb_counters import Aggregate, Packed, Sum
-from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._table import Bulk
 from dynamodb_counters._writes.accept import accept
 from simulation.memory.client_errors import failure
@@ -166,7 +165,7 @@ def test_a_strange_time_is_no_reason_to_refuse(world: World, taken: str) -> None
 
 
 def test_the_admission_refuses_what_could_not_be_counted() -> None:
-    world = World(admission=Plan((BYTES,)))
+    world = World(VIEW, BYTES)
     world.post(view("/a", bytes=1), view("/b", bytes="many"), view("/c", bytes=2))
     world.deliver()
     [letter] = world.dead.messages()
