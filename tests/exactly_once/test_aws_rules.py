@@ -37,9 +37,10 @@ def test_no_batch_of_statements_is_refused_for_its_size() -> None:
     assert sorted(sent) == ["batch_execute_statement"] * 3 + ["put_item"]
 
 
-def test_no_message_uses_up_its_receives_while_the_table_refuses_it() -> None:
-    found = run(events=50, units_per_second=50, outage=2 * 3600, refused=0.2)
-    assert (found["accepted"], found["events in the dead-letter queue"]) == (50, 0)
+@pytest.mark.parametrize(("outage", "per_message"), [(1800, 500), (7200, 10)])
+def test_no_message_uses_up_its_receives_while_the_table_refuses_it(outage: float, per_message: int) -> None:
+    found = run(events=500, per_message=per_message, units_per_second=50, outage=outage, refused=0.2)
+    assert (found["accepted"], found["events in the dead-letter queue"]) == (500, 0)
 
 
 def test_a_message_of_which_the_table_refuses_a_part_comes_again_as_a_whole() -> None:

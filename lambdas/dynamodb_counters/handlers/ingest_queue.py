@@ -139,7 +139,9 @@ class Consumer:
             message.is_done = all(outcome.status != OutcomeStatus.FAILED for outcome in message.outcomes)
         letters = [(message, letter) for message in messages if message.is_done and (letter := message.dead_letter())]
         for (message, _), error in self.table.side_by_side(self._send, letters):
-            message.is_done = error is None
+            if error is not None:
+                message.is_done = False
+                message.outcomes.append(Outcome(OutcomeStatus.FAILED, f"no dead letter was sent: {error}"))
         return messages
 
     def _accept(self, pending: Sequence[tuple[Message, Any]]) -> None:

@@ -57,7 +57,9 @@ def test_messages_that_the_table_refuses_for_now_come_again_as_they_were(
 def test_a_dead_letter_that_cannot_be_sent_stays_in_the_queue(world: World) -> None:
     world.post(view("/a"), {"url": "/incomplete"})
     world.refuse_sending = True
-    assert [message.is_done for message in world.deliver()] == [False]
+    [message] = world.deliver()
+    assert (message.is_done, message.outcomes[-1].status) == (False, "failed")
+    assert "no dead letter was sent: An error occurred" in str(message.outcomes[-1].reason)
     world.refuse_sending = False
     world.pass_time()
     assert [message.is_done for message in world.deliver()] == [True]

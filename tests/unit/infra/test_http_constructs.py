@@ -24,7 +24,6 @@ from aws_cdk.aws_lambda import Code, Function, Runtime
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, FunctionOptions
 from simulation.aws.queue_messages import HIDDEN_SECONDS, KEPT_SECONDS, MOST_BYTES, MOST_RECEIVES
 from simulation.queue.sqs import Queue
-from simulation.throttled_burst import run
 from tests.unit.infra.support import PACKED, PROJECT, VIEW, actions, build, each, new_stack, statements, synthesized
 from tests.unit.handlers.queue_world import World, view
 
@@ -56,15 +55,12 @@ def _queues(stack: Stack | EventIngest) -> tuple[Any, Any]:
     return queue, dead_letters
 
 
-def test_messages_that_the_table_refuses_for_an_hour_become_no_dead_letters(stack: Stack) -> None:
-    """The simulated queue is that of the template. Nothing sends to its own queue: tests/gate/queue_rules.py."""
+def test_the_simulated_queue_is_that_of_the_template(stack: Stack) -> None:
+    """What becomes of its messages: tests/exactly_once/test_aws_rules.py."""
     build(EventIngest, stack)
     queue, _ = _queues(stack)
     assert (queue["VisibilityTimeout"], queue["MessageRetentionPeriod"]) == (HIDDEN_SECONDS, KEPT_SECONDS)
     assert (queue["RedrivePolicy"]["maxReceiveCount"], queue["MaximumMessageSize"]) == (MOST_RECEIVES, MOST_BYTES)
-    for outage, per_message in ((1800, 500), (3600, 10)):
-        found = run(events=500, per_message=per_message, units_per_second=50, outage=outage)
-        assert (found["accepted"], found["events in the dead-letter queue"]) == (500, 0)
 
 
 @pytest.mark.parametrize(("seconds", "window"), [(5, 1), (43, 1), (44, 1), (60, 1), (300, 1), (900, 300)])
