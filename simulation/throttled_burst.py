@@ -16,7 +16,7 @@ from dynamodb_counters.handlers.ingest_queue import Consumer
 from simulation.aws.queue_messages import MOST_BYTES
 from simulation.clock import VirtualClock
 from simulation.queue.polling import Consume, Mapping
-from simulation.queue.sqs import SQS, Queue, seldom
+from simulation.queue.sqs import SQS, Queue
 from simulation.queue.throttled_table import ThrottledTable
 from simulation.queue.throttles import Limits
 from simulation.queue.virtual_threads import VirtualPool, VirtualThreads
@@ -48,9 +48,9 @@ def run(
     clock = threads.clock
     table = ThrottledTable(threads, Limits(table_writes=units_per_second), seed, outage)
     dead_letters = Queue(clock)
-    queue = Queue(clock, dead_letters=dead_letters, max_bytes=MOST_BYTES, twice=seldom(rng, twice))
+    queue = Queue(clock, dead_letters=dead_letters, max_bytes=MOST_BYTES, twice=lambda: rng.random() < twice)
     # What feeds its own queue is a loop, which Lambda ends: there is no other queue to send to.
-    sqs = SQS({"dead-letters": dead_letters}, threads.sleep, seldom(rng, refused))
+    sqs = SQS({"dead-letters": dead_letters}, threads.sleep, lambda: rng.random() < refused)
     mapping = Mapping(threads, queue, _consumer(threads, table, sqs, rng))
     start, messages = clock(), -(-events // per_message)
     for number, first in enumerate(range(0, events, per_message)):
@@ -74,7 +74,6 @@ def run(
         "seconds until the last event was accepted": round(table.accepted_at - start),
         "invocations": mapping.invocations,
         "invocations killed": mapping.killed,
-        "most invocations at a time": mapping.busiest,
     }
 
 

@@ -41,7 +41,7 @@ _MOST_RECEIVES: Final = 1000
 """https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html"""
 
 _MAX_MESSAGE_BYTES: Final = 262_144
-"""In direct mode it bounds what one request costs the consumer; dead letters have more room, for their reasons."""
+"""In direct mode it bounds what one request costs the consumer; dead letters have four times as much, to grow."""
 
 
 def build_queues(

@@ -29,7 +29,6 @@ class Mapping:
     max_concurrency: int = MOST_INVOCATIONS
     invocations: int = 0
     killed: int = 0
-    busiest: int = 0
     _running: list[Task] = field(default_factory=list)
     _busy_since: float | None = None
 
@@ -59,7 +58,6 @@ class Mapping:
             if not messages:
                 break
             self._invoke(messages)
-        self.busiest = max(self.busiest, len(self._running))
 
     def _invoke(self, messages: Sequence[Message]) -> None:
         ends_at = self.threads.clock() + self.timeout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -161,8 +160,3 @@ def message_bytes(body: str, attributes: Mapping[str, Mapping[str, str]]) -> int
     for name, value in attributes.items():
         size += len(name) + len(value["DataType"]) + len(value["StringValue"].encode())
     return size
-
-
-def seldom(rng: random.Random, share: float) -> Callable[[], bool]:
-    """True for that share of calls."""
-    return lambda: rng.random() < share
