@@ -24,8 +24,8 @@ from aws_cdk.aws_lambda import Code, Function, Runtime
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, FunctionOptions
 from simulation.aws.queue_messages import HIDDEN_SECONDS, KEPT_SECONDS, MOST_BYTES, MOST_RECEIVES
 from simulation.queue.sqs import Queue
-from tests.unit.infra.support import PACKED, PROJECT, VIEW, actions, build, each, new_stack, statements, synthesized
 from tests.unit.handlers.queue_world import World, view
+from tests.unit.infra.support import PACKED, PROJECT, VIEW, actions, build, each, new_stack, statements, synthesized
 
 POST = HttpMethod.POST
 _PAGE = (PROJECT / "docs" / "threat-model.md").read_text()
