@@ -369,9 +369,9 @@ class Committer:
         # Once: the items get what time there is, each by itself.
         answer: Any = self._once.client.batch_execute_statement(Statements=statements, ReturnConsumedCapacity="TOTAL")
         answers = [_settled(response.get("Error"), part) for response in answer["Responses"]]
-        units = sum(table.get("CapacityUnits", 0.0) for table in answer.get("ConsumedCapacity", ()))
-        for first in [one for one in answers if one is not None][:1]:
-            first.write_units = units
+        # DynamoDB reports the units of all of them.
+        if first := next(filter(None, answers), None):
+            first.write_units = sum(table.get("CapacityUnits", 0.0) for table in answer.get("ConsumedCapacity", ()))
         return answers
 
     def _joined(self, deltas: Sequence[Delta], failures: dict[GroupRef, Exception]) -> list[ItemDelta]:
