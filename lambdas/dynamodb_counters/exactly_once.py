@@ -49,7 +49,6 @@ _HOUR: Final = 3600.0
 MAX_RECORD_AGE: Final = 26 * _HOUR
 """Seconds since a record's creation until it is counted no more. A stream keeps records for 24 hours, and may deliver
 older ones for a while. https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html"""
-
 WATERMARK_KEPT: Final = 27 * _HOUR
 """Seconds since its record's creation until a watermark may go. An invocation that has taken a record of
 `MAX_RECORD_AGE` runs for 15 minutes at most, AWS refuses a request 5 minutes after it was signed, and the creation
@@ -247,8 +246,7 @@ class ExactlyOnce:
         self._client: Any = client or boto3.client("dynamodb")
         self._typed: Callable[[Any], Any] = TypeSerializer().serialize
         self._precision = Context(prec=300, traps=[Inexact, InvalidOperation])
-        self._too_old = too_old
-        self._clock = clock
+        self._too_old, self._clock = too_old, clock
         self._looks = Looks(clock)
 
     def handle(self, event: Mapping[str, Any], adds: Adds, context: Any = None) -> dict[str, Any]:
