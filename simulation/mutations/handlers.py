@@ -92,13 +92,13 @@ HANDLERS: Final = r"""
 * a crossing that can never be taken holds up its shard
 - refusals = [error for error in errors if error and not _lasts(error)]
 + refusals = [error for error in errors if error]
-? test_large_numbers_are_delivered.py::test_a_crossing_that_is_refused_for_ever_holds_up_no_other
+? test_crossings_are_delivered.py::test_a_crossing_that_is_refused_for_ever_holds_up_no_other
 
 == _fold/crossing_events.py
 * numbers beyond 64 bits are sent as numbers
 - return number if _INTEGERS[0] <= Decimal(number) <= _INTEGERS[1] else f'"{number}"'
 + return number
-? test_large_numbers_are_delivered.py::test_every_crossing_is_delivered_with_all_its_digits_and_no_shard_waits
+? test_crossings_are_delivered.py::test_every_crossing_is_delivered_with_all_its_digits_and_no_shard_waits
 * crossings of a group are sent together
 - if group in groups or len(request) == _MOST:
 + if len(request) == _MOST:

@@ -182,7 +182,7 @@ WRITES: Final = r"""
 * a value that no item has any more is an extreme
 - if read_number(item, "items") > 0 and
 + if
-? test_extremes.py::test_extremes_are_those_of_the_events_there_are
+? test_percentiles.py::test_extremes_are_those_of_the_events_there_are
 
 == _writes/leases.py
 * a call between two periods counts in the first alone

@@ -1,15 +1,28 @@
-"""Reads give what was counted: groups in the order asked, windows over exactly the interval they state."""
+"""Reads give what was counted: groups, windows over exactly the interval they state, and leaderboards."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Count, Event, Sum, Window, WindowCount
+from dynamodb_counters import (
+    Aggregate,
+    Count,
+    Counter,
+    Counters,
+    Event,
+    InvalidArgumentError,
+    Ranking,
+    Sum,
+    Window,
+    WindowCount,
+)
+from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
 from simulation.engines import Engine
 from tests.integration.stores import Store
 from tests.unit.fold.streams import NOW, Record, image, record
@@ -18,6 +31,7 @@ _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count(), "bytes": Sum("bytes")})
 _SITE = Aggregate("site", _VIEW, pk="SITE", sk="SITE", measures={"n": Count()})
 _KEPT = Window("kept", _VIEW, pk="URL#{url}", time="at")
+LONG = "ü#" * 1500
 
 
 def _views(times: list[int], url: str = "/", first: int = 1) -> list[Record]:
@@ -75,3 +89,94 @@ def test_a_window_longer_than_a_page_is_read_whole(store: Store, engine: Engine)
 
     assert _window(store, _KEPT, last=timedelta(hours=7)).count == len(hours)
     assert len(queries) > 1
+
+
+@pytest.fixture(params=[1, 3], ids=["one partition", "write shards"])
+def scores(request: pytest.FixtureRequest) -> Counter:
+    return Counter(
+        "scores",
+        by=("player", "country"),
+        games=Count(),
+        points=Count(),
+        ranking=Ranking(measure="points", leaderboard="BOARD#{country}", write_shards=request.param),
+    )
+
+
+@pytest.fixture
+def counters(engine: Engine) -> Iterator[Counters]:
+    """Create a table with the ranking index the construct provisions."""
+    text, number = {"AttributeName": "", "AttributeType": "S"}, {"AttributeName": SCORE, "AttributeType": "N"}
+    engine.client.create_table(
+        TableName="ranked",
+        AttributeDefinitions=[*({**text, "AttributeName": name} for name in ("pk", "sk", LEADERBOARD)), number],  # type: ignore[list-item]
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        GlobalSecondaryIndexes=[
+            {
+                "IndexName": RANKING_INDEX,
+                "KeySchema": [
+                    {"AttributeName": LEADERBOARD, "KeyType": "HASH"},
+                    {"AttributeName": SCORE, "KeyType": "RANGE"},
+                ],
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
+            }
+        ],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    engine.client.get_waiter("table_exists").wait(TableName="ranked", WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+    yield Counters("ranked", client=engine.client)
+    engine.client.delete_table(TableName="ranked")
+
+
+def _add(counters: Counters, scores: Counter, player: str, points: int, country: str = "no") -> None:
+    counters.increment(scores, {"player": player, "country": country}, amount={"games": 1, "points": points})
+
+
+def _top(counters: Counters, scores: Counter, count: int, country: str = "no") -> list[tuple[str, object]]:
+    found = counters.top(scores, {"country": country}, count=count)
+    return [(ranked.values["player"], ranked.score) for ranked in found]
+
+
+def test_the_first_of_each_leaderboard(counters: Counters, scores: Counter) -> None:
+    for player, points in (("ann", 5), ("bob", -3), (LONG, 7), ("dan", 0)):
+        _add(counters, scores, player, points)
+    _add(counters, scores, "eve", 100, "se")
+    _add(counters, scores, "bob", 2)
+
+    assert _top(counters, scores, 3) == [(LONG, 7), ("ann", 5), ("dan", 0)]
+    assert _top(counters, scores, 10) == [(LONG, 7), ("ann", 5), ("dan", 0), ("bob", -1)]
+    assert _top(counters, scores, 10, "se") == [("eve", 100)]
+    assert _top(counters, scores, 10, "dk") == []
+
+
+def test_neighbours_among_ties(counters: Counters, scores: Counter) -> None:
+    for number in range(4):
+        _add(counters, scores, f"tie{number}", 10)
+    for player, points in (("high", 30), ("higher", 40), ("low", -5), ("lower", -50)):
+        _add(counters, scores, player, points)
+
+    for number in range(4):
+        found = counters.around(scores, {"player": f"tie{number}", "country": "no"}, count=2)
+        assert [ranked.score for ranked in found] == [40, 30, 10, 10, 10]
+        assert [ranked.values["player"] for ranked in found].count(f"tie{number}") == 1
+    around = counters.around(scores, {"player": "lower", "country": "no"}, count=1)
+    assert [(ranked.values["player"], ranked.score) for ranked in around] == [("low", -5), ("lower", -50)]
+    assert counters.around(scores, {"player": "unknown", "country": "no"}) == []
+
+
+def test_a_reset_member_starts_again_from_0(counters: Counters, scores: Counter) -> None:
+    _add(counters, scores, "ann", 5)
+    _add(counters, scores, "bob", 3)
+
+    counters.reset(scores, {"player": "ann", "country": "no"})
+    assert _top(counters, scores, 2) == [("bob", 3), ("ann", 0)]
+
+    _add(counters, scores, "ann", 4)
+    assert _top(counters, scores, 2) == [("ann", 4), ("bob", 3)]
+
+
+def test_only_a_ranked_aggregate_has_a_leaderboard(counters: Counters, scores: Counter) -> None:
+    plain = Aggregate("plain", Event("game", key="id"), pk="P", sk="P", measures={"n": Count()})
+    with pytest.raises(InvalidArgumentError, match="invalid aggregate='plain': expected an aggregate with a ranking"):
+        counters.top(plain)
+    with pytest.raises(InvalidArgumentError, match="invalid count=0: expected an int of 1 or more"):
+        counters.around(scores, {"player": "a", "country": "no"}, count=0)

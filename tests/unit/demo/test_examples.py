@@ -1,13 +1,19 @@
-"""Each example's numbers, read from a table in memory, are those of its truth, and a wrong one is named."""
+"""Each example's numbers, read from a table in memory, are those of its truth; and what a log says of its views."""
 
 from __future__ import annotations
 
+import gzip
 import io
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from demo.blog.access_log import parse_line, read_log
+from demo.blog.traffic import View
 from demo.example import Finding
 from demo.examples import play
 from demo.options import EXAMPLES, Options, Setup
@@ -23,6 +29,20 @@ EMITTING = [
     if name != "orders"
 ]
 """Those that send events; items of other code need a second table."""
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+_COMBINED = '83.149.9.216 - - [17/May/2015:10:05:03 +0000] "GET /a.png HTTP/1.1" 200 203023 "http://b.c/" "Mozilla/5.0"'
+_VIEW = View("/a.png", "2015-05-17T10:05:03Z", "83.149.9.216", 203023)
+
+_text = st.text(st.characters(exclude_categories=["Cs", "Cc"]))
+# As a server writes it: quotes and backslashes escaped.
+_logged = _text.map(lambda text: text.replace("\\", "\\\\").replace('"', '\\"'))
+_target = _logged.map(lambda text: "/" + "".join(text.split()))
+_client = st.ip_addresses().map(str) | st.sampled_from(["localhost", "a-1.example"])
+_zone = st.integers(-12 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+_time = st.datetimes(datetime(1970, 1, 1), datetime(9998, 12, 31), timezones=_zone)  # noqa: DTZ001
+_method = st.sampled_from(["GET", "HEAD", "POST", "M-SEARCH", "get", "*"])
+_version = st.sampled_from(["", " HTTP/1.0", " HTTP/1.1", " HTTP/2", " HTTP/2.0", " HTTP/3"])
+_tail = st.one_of(st.just(""), st.tuples(_logged, _logged).map(lambda two: f' "{two[0]}" "{two[1]}"'))
 
 
 def setup(seed: int = 1) -> Setup:
@@ -67,3 +87,45 @@ def test_a_seed_decides_the_traffic() -> None:
     for first, again, other in zip(*(play(setup(seed), EXAMPLES) for seed in (1, 1, 2)), strict=True):
         assert (first.events, first.changes) == (again.events, again.changes)
         assert (first.events, first.changes) != (other.events, other.changes)
+
+
+def _stamp(time: datetime) -> str:
+    return f"{time.day:02}/{_MONTHS[time.month - 1]}/{time.year:04}:{time:%H:%M:%S %z}"
+
+
+@given(_client, st.sampled_from(["-", "frank", "a@b.example"]), _time, _method, _target, _version, _tail)
+def test_logged_requests_are_read_back(
+    client: str, user: str, time: datetime, method: str, target: str, version: str, tail: str
+) -> None:
+    line = f'{client} - {user} [{_stamp(time)}] "{method} {target}{version}" 200 512{tail}'
+
+    expected = time.replace(microsecond=0).astimezone(UTC).isoformat().replace("+00:00", "Z")
+    assert parse_line(line) == View(target, expected, client, 512)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'a.example:443 10.0.0.1 - - [20/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1',
+        'a.example 10.0.0.1 - [20/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1',
+        '10.0.0.1, 10.0.0.2 - - [20/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1',
+        '10.0.0.1 - - [20/Nov/2026:10:00:00 +0000] "-" 408 -',
+        '10.0.0.1 - - [31/Feb/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1',
+        '10.0.0.1 - - [20/Nov/2026:10:00:00 +0000] "GET  / HTTP/1.1" 200 1',
+        '10.0.0.1 - - [20/Nov/2026:10:00:00 +0000] "GET HTTP/1.1" 200 1',
+        '10.0.0.1 - - [20/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 2000 1',
+        '10.0.0.1 - - [20/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "x" "y"',
+        "server restarted",
+    ],
+)
+def test_a_line_that_could_be_read_in_two_ways_is_none(line: str) -> None:
+    assert parse_line(line) is None
+
+
+@pytest.mark.parametrize("name", ["access.log", "access.log.gz"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_gzip_is_recognized_by_content(tmp_path: Path, name: str, pack: type[bytes]) -> None:
+    path = tmp_path / name
+    path.write_bytes(pack(f"{_COMBINED}\r\ngarbage\n\n{_COMBINED}".encode()))
+
+    assert list(read_log(path)) == [_VIEW, None, None, _VIEW]

@@ -13,7 +13,7 @@ from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory.client_errors import failure
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import REVENUE, bench, spoil
-from tests.exactly_once.test_scheduled_verification import Invocations
+from tests.exactly_once.test_run_commands import Invocations
 from tests.exactly_once.test_verdicts import VIEWS, Site
 
 __all__ = ["bench"]

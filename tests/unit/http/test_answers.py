@@ -18,7 +18,6 @@ from tests.unit.http.counted import URLS, views
 from tests.unit.http.handlers import HIT, NOW, VIEW, call_api, call_ingest, environment, request
 
 VIEWS = views()
-pytestmark = pytest.mark.usefixtures("queue")
 JSON = {"content-type": "application/json"}
 
 
@@ -104,6 +103,7 @@ def test_a_query_that_is_no_text_or_has_too_many_parts_is_refused(query: str) ->
     assert (status, problem["detail"]) == (400, "invalid query string: expected UTF-8 with at most 100 parameters")
 
 
+@pytest.mark.usefixtures("queue")
 @pytest.mark.parametrize("event", [1, "x", None, True, ["nested"]])
 def test_an_event_that_is_no_object_is_named_by_its_place(event: object) -> None:
     good = {"url": "/", "time": "2026-09-21T14:13:20Z", "clientId": "c"}

@@ -1,11 +1,12 @@
-"""Values with a clear meaning are converted, alike in attributes, keys and derived fields; what has none is refused."""
+"""Values with a clear meaning are converted, exactly, alike in attributes, keys and fields; others are refused."""
 
 from __future__ import annotations
 
 import math
 from datetime import UTC, date, datetime, timedelta, timezone
-from decimal import Decimal
+from decimal import Decimal, Inexact, localcontext
 from enum import Enum, IntEnum, StrEnum
+from fractions import Fraction
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Count, Counter, Counters, Event, RejectedEventError, Sum
-from dynamodb_counters._items.conversions import converted, key_text
+from dynamodb_counters._items.conversions import (
+    EXACT,
+    converted,
+    fits,
+    format_number,
+    key_text,
+    parse_number,
+    require_storable,
+)
 from dynamodb_counters._items.derived_fields import derivation, expected_text
 from dynamodb_counters._timeline.tiers import BY_NAME
 from dynamodb_counters._writes.event_items import typed_item
@@ -23,6 +32,11 @@ from simulation.clock import VirtualClock
 from simulation.memory_table import MemoryTable
 
 _MOMENTS = st.datetimes(timezones=st.just(UTC))
+_DIGITS = st.integers(-(10**38) + 1, 10**38 - 1)
+_NUMBERS = st.one_of(
+    _DIGITS,
+    st.builds(lambda digits, exponent: Decimal(digits).scaleb(exponent, EXACT), _DIGITS, st.integers(-167, 88)),
+)
 
 
 class _Color(Enum):
@@ -184,3 +198,71 @@ def test_words_say_which_texts_a_field_can_have() -> None:
 @pytest.mark.parametrize("field", ["url", "address.city", "tags[]", "plan?none"])
 def test_another_field_can_be_any_text(field: str) -> None:
     assert expected_text(field, "anything") is None
+
+
+@given(_NUMBERS)
+def test_the_text_of_a_number_is_read_back_to_its_value(number: int | Decimal) -> None:
+    text = format_number(number)
+
+    assert Fraction(parse_number(text)) == Fraction(number)
+    assert "E" not in text.upper()
+    assert text == "0" or not text.startswith("-0") or "." in text
+
+
+@given(_NUMBERS, st.integers(0, 5))
+def test_equal_numbers_have_equal_texts(number: int | Decimal, zeros: int) -> None:
+    value = Decimal(number)
+    with localcontext(EXACT):
+        longer = value.quantize(value.scaleb(-zeros)) if value.adjusted() < 80 else value
+
+    assert format_number(longer) == format_number(number)
+
+
+@given(_NUMBERS, _NUMBERS)
+def test_any_two_numbers_add_without_rounding(one: int | Decimal, two: int | Decimal) -> None:
+    with localcontext(EXACT):
+        assert Fraction(one + two) == Fraction(one) + Fraction(two)
+
+
+def test_rounding_would_be_an_error() -> None:
+    with localcontext(EXACT), pytest.raises(Inexact):
+        Decimal(1) / Decimal(3)
+
+
+@pytest.mark.parametrize("text", ["", "x", "NaN", "Infinity", "-Infinity", "sNaN", "1,5", "0x10", "1.2.3", "--1"])
+def test_text_that_is_no_finite_number_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="number"):
+        parse_number(text)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [0, 1, -1, 10**125, 10**38 - 1, Decimal(0), Decimal("1E-130"), Decimal("9.9E+125"), Decimal("1." + "1" * 37)],
+)
+def test_a_number_dynamodb_can_hold_is_taken_as_it_is(value: int | Decimal) -> None:
+    assert require_storable("amount", value) is value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(True, 1.0, "1", None),
+        *(10**38 + 1, 10**126),
+        *map(Decimal, ("1E-131", "1E+126", "NaN", "-Infinity", "1." + "1" * 38)),
+    ],
+)
+def test_a_number_dynamodb_cannot_hold_is_refused_by_name_and_value(value: object) -> None:
+    with pytest.raises(InvalidArgumentError) as refused:
+        require_storable("amount", value)
+
+    assert (refused.value.argument, refused.value.value) == ("amount", value)
+    assert refused.value.expected
+
+
+@given(st.integers(1, 60), st.integers(-100, 100))
+def test_a_number_fits_by_its_significant_digits(digits: int, exponent: int) -> None:
+    number = Decimal("1" * digits).scaleb(exponent, EXACT)
+
+    assert fits(number) is (digits <= 38)
+    if exponent >= 0:
+        assert fits(int(number)) is (digits <= 38)
