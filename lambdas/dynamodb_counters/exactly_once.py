@@ -127,9 +127,9 @@ def watermarks_of(item: _Item, own: str) -> dict[str, tuple[int, float]]:
     return watermarks
 
 
-def old(watermarks: Mapping[str, tuple[int, float]], now: float) -> list[str]:
-    """Return the names of watermarks that refuse nothing that may still come."""
-    return [name for name, (_, created) in watermarks.items() if created + WATERMARK_KEPT < now]
+def old(watermarks: Mapping[str, tuple[int, float]], time: float) -> list[str]:
+    """Return the names of watermarks whose records were created before a time."""
+    return [name for name, (_, created) in watermarks.items() if created < time]
 
 
 @lru_cache(maxsize=1024)
@@ -333,7 +333,7 @@ class ExactlyOnce:
                 counted, _ = watermark.read(error.response["Item"][watermark.name])
                 contributions = [contribution for contribution in contributions if contribution[0] > counted]
             else:
-                needless = old(watermarks_of(item, watermark.name), self._clock())
+                needless = old(watermarks_of(item, watermark.name), self._clock() - WATERMARK_KEPT)
                 if len(needless) >= PRUNED_AT:
                     # A later update tries again.
                     with suppress(self._client.exceptions.ClientError):

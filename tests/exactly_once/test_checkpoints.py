@@ -13,6 +13,7 @@ from dynamodb_counters import exactly_once
 from dynamodb_counters._assumptions import GUARANTEE
 from dynamodb_counters._commit import commit
 from dynamodb_counters._commit.checkpoints import Checkpoints, checkpoint_key
+from dynamodb_counters._control.run_items import KEPT
 from dynamodb_counters._declarations import Aggregate, Count, Event
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CheckpointError
@@ -30,6 +31,7 @@ EACH = Aggregate("each", SALE, pk="EACH#{id}", sk="ALL", measures={"n": Count()}
 
 MINUTE = 60.0
 HOUR = 60 * MINUTE
+DAY = 24 * HOUR
 RESERVE = 12.0
 FRESH = 59.0
 
@@ -223,6 +225,17 @@ def test_a_watermark_that_has_moved_is_not_pruned(bench: Workbench) -> None:
     bench.deliver([_sell(bench, other)], other, bench.process(HookedClient(bench.table, race)))
     bench.deliver(later, shard, bench.process())
     assert _count(bench) == 3
+
+
+def test_a_watermark_beyond_its_checkpoint_stays_as_long_as_a_run_may_read_it(bench: Workbench) -> None:
+    shard, other, _ = bench.shards()
+    bench.deliver([_sell(bench, shard)], shard)
+    bench.clock.advance(KEPT)
+    _prune(bench, other)
+    assert _watermarks(bench) == 2
+    bench.clock.advance(DAY + HOUR)
+    _prune(bench, other)
+    assert _watermarks(bench) == 1
 
 
 def test_two_shards_of_one_digest_are_an_error(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:

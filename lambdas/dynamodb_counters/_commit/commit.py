@@ -16,8 +16,9 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._assumptions import LONGEST_REQUEST
+from dynamodb_counters._assumptions import KEPT_LONGER, LONGEST_REQUEST
 from dynamodb_counters._commit.checkpoints import Checkpoints
+from dynamodb_counters._control.run_items import KEPT
 from dynamodb_counters._declarations.groups import Key, typed_key
 from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.fold import AppliedThrough, fold
@@ -197,6 +198,8 @@ class PageSplits:
 
 
 _SPARE_BYTES: Final = 64
+_READ_NO_MORE: Final = KEPT + KEPT_LONGER
+"""Seconds after which no run reads from a watermark what an item has counted of its log."""
 
 
 class Pruner:
@@ -213,7 +216,7 @@ class Pruner:
         if not _saves_a_unit(item, watermarks):
             return 0.0
         try:
-            needless = {*old(watermarks, self._table.clock())}
+            needless = {*old(watermarks, self._table.clock() - _READ_NO_MORE)}
             if not _saves_a_unit(item, needless):
                 needless |= self._checkpoints.settled(watermarks)
             if not _saves_a_unit(item, needless):
