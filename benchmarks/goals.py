@@ -74,6 +74,7 @@ NOT_MET: Final = {
         "machines land on either side of the goal, 3.7 to 5.3, and commits measured in turn on one machine alike: the "
         "handler's time depends on the processor's cache, that of an idempotent function does not."
     ),
+    "paged_cpu_to_items": "known items go 25 in a request, at a fifth of the CPU; pages cost what they did.",
     "powertools_looking_to_fold_one_aggregate": (
         "runs land on either side of the goal: much of the fold's time is the first look at a record, which has left "
         "the processor's cache. Tried: sources looked up by type, counts as constants, fewer calls per record."
