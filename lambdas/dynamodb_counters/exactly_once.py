@@ -60,8 +60,7 @@ PRUNED_AT: Final = 8  # Fewer old watermarks are not worth a write.
 MOST_PRUNED: Final = 100  # Watermarks: an expression has at most 4 KB.
 PRUNED_EVERY: Final = 600  # Seconds after which a process looks again at the watermarks of an item.
 MOST_REMEMBERED: Final = 20_000  # Items that a process has looked at.
-_DIGEST_CHARACTERS: Final = 9
-_TIME_BYTES: Final = 3
+_DIGEST_CHARACTERS, _TIME_BYTES = 9, 3
 
 Key: TypeAlias = tuple[str | int | bytes, ...]
 Amounts: TypeAlias = Mapping[str, int | Decimal]
@@ -346,5 +345,6 @@ class ExactlyOnce:
         with localcontext(self._precision):
             for _, _, amounts in contributions:
                 sums |= {name: sums.get(name, 0) + amount for name, amount in amounts.items()}
-            # 38 digits that end in zeros are fewer.
-            return {name: self._typed(Decimal(amount).normalize()) for name, amount in sums.items()}
+            # 38 digits that end in zeros are fewer; some emulators read no exponents.
+            typed = {name: self._typed(Decimal(amount).normalize()) for name, amount in sums.items()}
+        return {name: {"N": f"{Decimal(number['N']):f}"} for name, number in typed.items()}
