@@ -246,8 +246,7 @@ def check(seed: int, *, repairs: bool = True, backfills: bool = False) -> tuple[
     compared = 0
     if repairs:
         work = world.repair()
-        places = {place_of(work, each) for each in work.differences if each.verdict != "drifted"}
-        unknown = {(name, pk.partition("#~")[0], sk) for name, pk, sk in places}
+        unknown = {place_of(work, each) for each in work.differences if each.verdict != "drifted"}
         compared = work.compared
     world.zombies.land(by=math.inf)
     world.deliver_all()

@@ -116,11 +116,13 @@ def check(seed: int, *, repairs: bool = True) -> list[str]:
 
 def place_of(work: Verification, difference: Difference) -> Place:
     key = work._layout(difference.ref).key(difference.ref[1], "")
-    return difference.name, *identity(typed_key(key))
+    pk, sk = identity(typed_key(key))
+    # A spread group is one of all its items.
+    return difference.name, pk.partition("#~")[0], sk
 
 
 def test_a_copy_of_any_moment_is_exact_once_it_is_repaired() -> None:
-    assert [line for seed in range(SEEDS) for line in check(seed)] == []
+    assert [line for seed in (*range(SEEDS), 364) for line in check(seed)] == []
 
 
 def test_without_a_repair_counts_stay_wrong() -> None:
