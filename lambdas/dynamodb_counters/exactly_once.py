@@ -109,10 +109,10 @@ class Watermark:
 
     @staticmethod
     def read(value: Mapping[str, Any]) -> tuple[int, float]:
-        """Return sequence number and time of a watermark; raise LookupError, TypeError or ValueError if it is none."""
-        size, *content = value["B"]
+        """Return sequence number and time of a watermark; raise ValueError if it is none."""
+        size, *content = value.get("B") or b"\xff"
         if len(content) not in (size, size + _TIME_BYTES):
-            raise ValueError(f"invalid watermark {value['B']!r:.80}: expected a length, so many bytes, and an hour")
+            raise ValueError(f"invalid watermark {value!r:.80}: expected a length, so many bytes, and an hour")
         created = int.from_bytes(bytes(content[size:]), "big") * _HOUR or math.inf
         return int.from_bytes(bytes(content[:size]), "big"), created
 
@@ -121,7 +121,7 @@ def watermarks_of(item: _Item, own: str) -> dict[str, tuple[int, float]]:
     """Return sequence numbers and times of an item's watermarks, by name, without that which was just written."""
     watermarks = {}
     for name in (name for name in item if name.startswith(WATERMARK_PREFIX) and name != own):
-        with suppress(LookupError, TypeError, ValueError):  # Other code has written it.
+        with suppress(ValueError):  # Other code has written it.
             watermarks[name] = Watermark.read(item[name])
     return watermarks
 
@@ -292,8 +292,8 @@ class ExactlyOnce:
                 self._too_old(record)
                 continue
             for key, amounts in adds(record):
-                if len(key) != len(self._keys):
-                    raise InvalidArgumentError("key", key, f"values of {', '.join(self._keys)}")
+                if not isinstance(key, tuple) or len(key) != len(self._keys):
+                    raise InvalidArgumentError("key", key, f"a tuple of {', '.join(self._keys)}")
                 for name, amount in amounts.items():
                     if not isinstance(amount, int | Decimal) or name.startswith(WATERMARK_PREFIX):
                         raise InvalidArgumentError(

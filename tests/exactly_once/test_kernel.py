@@ -115,8 +115,19 @@ def test_amounts_are_exact_numbers(amounts: Any) -> None:
 def test_a_table_has_one_or_two_keys(keys: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="invalid keys="):
         World(keys=keys)
-    with pytest.raises(InvalidArgumentError, match=r"invalid key=\('a',\): expected values of pk, sk"):
+    with pytest.raises(InvalidArgumentError, match=r"invalid key=\('a',\): expected a tuple of pk, sk"):
         World().count({"n": 1}, keys=[("a",)])
+    with pytest.raises(InvalidArgumentError, match="invalid key='ab': expected a tuple of pk, sk"):
+        World().count({"n": 1}, keys=["ab"])
+
+
+@pytest.mark.parametrize("spoiled", [{"S": "text"}, {"N": "5"}, {"B": b"\x09\x01"}, {"NULL": True}])
+def test_a_watermark_that_other_code_has_written_is_an_error_that_says_so(spoiled: Any) -> None:
+    world = World()
+    item = {"pk": {"S": "a"}, "sk": {"S": "b"}, Watermark(f"shardId-1@{ARN}").name: spoiled}
+    world.table.put_item(TableName="counters", Item=item)
+    with pytest.raises(CommitError, match="invalid watermark"):
+        world.count({"n": 1})
 
 
 def test_sums_have_38_digits_and_no_more() -> None:
