@@ -30,12 +30,21 @@ Bulk: TypeAlias = Literal["partiql", "put"]
 
 CONCURRENCY: Final = 16
 
+# https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
+STATEMENTS_PER_CALL: Final = 25
+MAX_STATEMENT_CHARACTERS: Final = 8192
+
 _MOST_DOUBLINGS: Final = 10
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
+
+
+def calls_of(statements: Sequence[T]) -> list[Sequence[T]]:
+    """Statements, as many together as a call takes."""
+    return [statements[start : start + STATEMENTS_PER_CALL] for start in range(0, len(statements), STATEMENTS_PER_CALL)]
 
 
 @contextmanager

@@ -203,8 +203,8 @@ COMMIT: Final = r"""
 +     if error.get("Code") == "ConditionalCheckFailed" and
 ? test_together.py::test_a_refusal_that_does_not_show_the_item_is_decided_by_an_update
 * a statement looks at the last record, not the first
-- statement(self._table.name, _bound(item, part))
-+ statement(self._table.name, (part.watermark.name, part.watermark.bound(int(item.last))))
+- .statement(self._table.name, _bound(item, part))
++ .statement(self._table.name, (part.watermark.name, part.watermark.bound(int(item.last))))
 ? test_together.py::test_a_redelivery_is_refused_by_the_watermark_and_a_longer_one_goes_on
 * many updates begin without the time for them
 - if time_left(self._table.clock()) < LONGEST_REQUEST:

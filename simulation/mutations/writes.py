@@ -19,11 +19,11 @@ WRITES: Final = r"""
 
 == _writes/accept.py
 * more than 25 statements go into a call
-- _STATEMENTS_PER_CALL: Final = 25
-+ _STATEMENTS_PER_CALL: Final = 26
+- calls_of(items))
++ [items])
 ? test_aws_rules.py::test_no_batch_of_statements_is_refused_for_its_size
 * a long statement goes into a batch
-- if len(statement["Statement"]) > _MAX_STATEMENT_CHARACTERS:
+- if len(statement["Statement"]) > MAX_STATEMENT_CHARACTERS:
 + if False:
 ? test_aws_rules.py::test_no_batch_of_statements_is_refused_for_its_size
 

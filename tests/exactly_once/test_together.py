@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Sum
+from dynamodb_counters._commit import commit
 from simulation.faults.hooked_client import HookedClient
 from simulation.memory.client_errors import failure
 from simulation.workbench import Workbench
@@ -141,6 +142,13 @@ def test_a_refusal_that_does_not_show_the_item_is_decided_by_an_update(world: Wo
     world.answer = hide
     world.deliver(again=SHOPS)
     assert world.updates() == (3, SHOPS)
+    world.require_exact()
+
+
+def test_a_statement_that_is_too_long_goes_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit, "MAX_STATEMENT_CHARACTERS", 100)
+    world.count()
+    assert world.updates() == (0, SHOPS)
     world.require_exact()
 
 

@@ -5,8 +5,8 @@ costs at most a read. A checkpoint is *settled* once it has stood for longer tha
 can run: then a watermark at or below it can refuse nothing any more, and may be pruned.
 
 The time that counts is when the checkpoint's write had landed. So it is stamped with the deadline of the invocation
-that wrote it. The checkpoint of a busy shard moves before it settles; who has read it earlier knows when
-that has settled.
+that wrote it. The checkpoint of a busy shard moves before it settles; who has read it earlier knows when that has
+settled.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from dynamodb_counters._items.conversions import Number, fits, format_number, pa
 from dynamodb_counters._items.table_schema import BASELINE, LEVEL, PK, SK, VERSION
 from dynamodb_counters._layouts import PageLevels
 from dynamodb_counters._quarantine.quarantine import DELTA, UNREADABLE, Quarantine, pack
-from dynamodb_counters._table import Table, time_left
+from dynamodb_counters._table import MAX_STATEMENT_CHARACTERS, Table, calls_of, time_left
 from dynamodb_counters.errors import CommitError
 from dynamodb_counters.exactly_once import (
     PRUNED_AT,
@@ -240,8 +240,6 @@ def _saves_a_unit(item: Mapping[str, Any], watermarks: Collection[str]) -> bool:
 
 
 _MOST_PROGRESS: Final = 8
-_MOST_STATEMENTS: Final = 25
-"""https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html"""
 
 _MOST_ENTRIES: Final = 99
 """Entries of the quarantine next to an update in one transaction."""
@@ -343,15 +341,16 @@ class Committer:
 
     def _written(self, part: Part, items: Sequence[ItemDelta]) -> list[tuple[ItemDelta, _Answer | Exception]]:
         """Write items: those that this process has updated lately many at once, and alone what that does not settle."""
-        together = [item for item in items if self._is_recent(item, part)]
-        batches = [together[start : start + _MOST_STATEMENTS] for start in range(0, len(together), _MOST_STATEMENTS)]
-        settled: list[tuple[ItemDelta, _Answer | Exception]] = []
-        for batch, answers in self._table.side_by_side(partial(self._write_together, part), batches):
+        statements = [(item, self._statement(item, part)) for item in items if self._is_recent(item, part)]
+        # A longer one would make DynamoDB refuse the whole call.
+        together = [each for each in statements if len(each[1]["Statement"]) <= MAX_STATEMENT_CHARACTERS]
+        answered: list[tuple[ItemDelta, _Answer | Exception]] = []
+        for batch, answers in self._table.side_by_side(partial(self._write_together, part), calls_of(together)):
             if not isinstance(answers, Exception):
-                settled += [(item, answer) for item, answer in zip(batch, answers, strict=True) if answer is not None]
-        done = {id(item) for item, _ in settled}
+                answered += [(item, answer) for (item, _), answer in zip(batch, answers, strict=True) if answer]
+        done = {id(item) for item, _ in answered}
         alone = [item for item in items if id(item) not in done]
-        return [*settled, *self._table.side_by_side(partial(self._write, part), alone)]
+        return [*answered, *self._table.side_by_side(partial(self._write, part), alone)]
 
     def _is_recent(self, item: ItemDelta, part: Part) -> bool:
         """Whether an item is there for all that is known, and need not be looked at."""
@@ -360,15 +359,15 @@ class Committer:
         key = item.layout.key(item.deltas[0].group, part.watermark.shard)
         return self._pruner.looks.is_recent(tuple(key.values()))
 
-    def _write_together(self, part: Part, items: Sequence[ItemDelta]) -> list[_Answer | None]:
+    def _statement(self, item: ItemDelta, part: Part) -> Any:
+        return _moving(item.update(part.watermark.shard), item, part).statement(self._table.name, _bound(item, part))
+
+    def _write_together(self, part: Part, items: Sequence[tuple[ItemDelta, Any]]) -> list[_Answer | None]:
         """Update items in one request; None for an item that has not been updated by it for certain."""
         assert self._once is not None
         if time_left(self._table.clock()) < LONGEST_REQUEST:
             return [None] * len(items)
-        statements: Any = [
-            _moving(item.update(part.watermark.shard), item, part).statement(self._table.name, _bound(item, part))
-            for item in items
-        ]
+        statements = [statement for _, statement in items]
         # Once: the items get what time there is, each by itself.
         answer: Any = self._once.client.batch_execute_statement(Statements=statements, ReturnConsumedCapacity="TOTAL")
         answers = [_settled(response.get("Error"), part) for response in answer["Responses"]]

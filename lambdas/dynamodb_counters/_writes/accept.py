@@ -18,7 +18,7 @@ from dynamodb_counters._items.conditions import Image, TypedValue, present
 from dynamodb_counters._items.conversions import event_seconds, plain_value
 from dynamodb_counters._items.table_schema import PK, SK, TYPE, is_reserved
 from dynamodb_counters._layouts import Layouts, part_of
-from dynamodb_counters._table import Table, item_of, time_left
+from dynamodb_counters._table import MAX_STATEMENT_CHARACTERS, Table, calls_of, item_of, time_left
 from dynamodb_counters._timeline.tiers import utc
 from dynamodb_counters._writes.chunk_writes import ChunkLogs, Entry, LogKey, write_entries
 from dynamodb_counters._writes.event_items import key_item, require_mapping, typed_item, with_ttl
@@ -35,9 +35,6 @@ Placed: TypeAlias = tuple[dict[LogKey, list[Entry]], dict[int, Outcome]]
 
 _MOST_NAMES = 10
 
-# https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
-_STATEMENTS_PER_CALL: Final = 25
-_MAX_STATEMENT_CHARACTERS: Final = 8192
 _TAKEN: Final = {"DuplicateItem", "DuplicateItemException", "ConditionalCheckFailedException"}
 _REFUSED: Final = {"ValidationError", "ValidationException", "ItemCollectionSizeLimitExceeded"}
 
@@ -292,8 +289,7 @@ def insert_many(table: Table, event: Event, items: Sequence[dict[str, Any]]) -> 
     """Put typed items with distinct keys, each unless its key is taken."""
     if table.bulk == "put":
         return table.each(lambda item: insert(table, event, item), items)
-    chunks = [items[start : start + _STATEMENTS_PER_CALL] for start in range(0, len(items), _STATEMENTS_PER_CALL)]
-    found = table.each(lambda chunk: _insert_chunk(table, event, chunk), chunks)
+    found = table.each(lambda chunk: _insert_chunk(table, event, chunk), calls_of(items))
     return [outcome for outcomes in found for outcome in outcomes]
 
 
@@ -302,7 +298,7 @@ def _insert_chunk(table: Table, event: Event, items: Sequence[dict[str, Any]]) -
     outcomes = [Outcome(OutcomeStatus.FAILED, "not tried")] * len(items)
     pending = []
     for index, statement in enumerate(statements):
-        if len(statement["Statement"]) > _MAX_STATEMENT_CHARACTERS:
+        if len(statement["Statement"]) > MAX_STATEMENT_CHARACTERS:
             outcomes[index] = insert(table, event, items[index])
         else:
             pending.append(index)
