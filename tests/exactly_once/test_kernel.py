@@ -10,13 +10,14 @@ from collections import Counter
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
 import pytest
 
 from dynamodb_counters.errors import CommitError, InvalidArgumentError, RecordTooOldError, ShardUnknownError
-from dynamodb_counters.exactly_once import MAX_RECORD_AGE, PRUNED_AT, WATERMARK_KEPT, ExactlyOnce, Watermark
+from dynamodb_counters.exactly_once import LEAST_TIME, MAX_RECORD_AGE, PRUNED_AT, WATERMARK_KEPT, ExactlyOnce, Watermark
 from simulation.clock import VirtualClock
 from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.faults.actors import Crashed
@@ -80,14 +81,16 @@ class World:
         client: Any = self.table
         self.counted = ExactlyOnce("counters", client=client, clock=self.clock, **options)
 
-    def count(self, *amounts: Any, first: int = 1, shard: str = "shardId-1", age: float = 0, keys: Any = KEYS) -> Any:
+    def count(self, *amounts: Any, first: int = 1, shard: str = "shardId-1", age: float = 0, **how: Any) -> Any:
         change = {"ApproximateCreationDateTime": self.clock() - age}
         records = [
             {"eventSourceARN": ARN, "dynamodb": {**change, "SequenceNumber": str(first + index), "amounts": amount}}
             for index, amount in enumerate(amounts)
         ]
         event = {"Records": records, "shardId": shard, "state": {"own": 1}}
-        return self.counted.handle(event, lambda record: [(key, record["dynamodb"]["amounts"]) for key in keys])
+        keys = how.get("keys", KEYS)
+        adds = lambda record: [(key, record["dynamodb"]["amounts"]) for key in keys]  # noqa: E731
+        return self.counted.handle(event, adds, how.get("context"))
 
     @property
     def item(self) -> Any:
@@ -167,6 +170,19 @@ def test_old_watermarks_are_pruned_once_they_are_worth_a_write() -> None:
     world.count({"n": 1}, shard="new")
     assert len(world.item) == 3 + 2
     assert Watermark(f"new@{ARN}").name in world.item
+
+
+def test_no_update_begins_in_the_last_second() -> None:
+    world = World()
+    left = SimpleNamespace(get_remaining_time_in_millis=lambda: LEAST_TIME - 1)
+    with pytest.raises(CommitError, match="time is nearly up"):
+        world.count({"n": 1}, context=left)
+    assert list(world.table.items()) == []
+
+
+@pytest.mark.parametrize("created", [0.0, 1.0, 3599.0, 3600.0, 1_795_168_801.0])
+def test_a_watermark_is_no_older_than_its_record(created: float) -> None:
+    assert 0 <= Watermark.read(Watermark.value(7, created))[1] - created < 3600 or created == 0
 
 
 def test_one_item_that_fails_holds_up_no_other() -> None:

@@ -53,7 +53,7 @@ class World:
         batch = records[max(0, self.delivered - again) :]
         self.delivered = len(records)
         self.calls.clear()
-        self.process.handle({"shardId": shard, "Records": batch})
+        self.report = self.process.handle({"shardId": shard, "Records": batch})
 
     def updates(self) -> tuple[int, int]:
         return self.calls.count("batch_execute_statement"), self.calls.count("update_item")
@@ -71,6 +71,7 @@ def world() -> World:
 def test_recent_items_are_updated_25_at_once(world: World) -> None:
     world.count()
     assert world.updates() == (3, 0)
+    assert world.report.write_units == SHOPS
     world.require_exact()
 
 
@@ -150,6 +151,22 @@ def test_a_statement_that_is_too_long_goes_alone(world: World, monkeypatch: pyte
     world.count()
     assert world.updates() == (0, SHOPS)
     world.require_exact()
+
+
+def test_a_sum_of_39_digits_refuses_no_call_of_others(world: World) -> None:
+    digits: list[int] = []
+
+    def look(send: Callable[[], Any], request: dict[str, Any]) -> Any:
+        parameters = [value for statement in request["Statements"] for value in statement["Parameters"]]
+        digits.extend(len(value["N"]) for value in parameters if "N" in value)
+        return send()
+
+    world.answer = look
+    world.bench.counters.accept_many(SALE, [{"id": f"{n}", "shop": "0", "cents": 9 * 10**37} for n in "ab"])
+    world.count()
+    assert world.report.quarantined == 1
+    assert max(digits) <= 38
+    assert world.updates()[0] == 3
 
 
 def test_no_request_of_many_begins_without_time(world: World) -> None:
