@@ -393,7 +393,7 @@ class Backfill(Runner):
         deltas = [Delta(plan.programs[name].layout, group, first, last, sums[name, group]) for name, group in sums]
         pruner = Pruner(self.table, Checkpoints(self.table, self.table))
         committer = Committer(self.table, Quarantine(self.table, RETENTION), pruner)
-        whole = Part(plan, (), Watermark(found_by(run)), baseline=f"{run}#{first}")
+        whole = Part(plan, (), Watermark(found_by(run)))
         return committer.commit(deltas, whole).write_units
 
     def _settle(self, state: State, plan: Plan) -> Iterator[Progress]:

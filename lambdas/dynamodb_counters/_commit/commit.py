@@ -29,7 +29,7 @@ from dynamodb_counters._fold.records import Change
 from dynamodb_counters._fold.updates import PageUpdate, Update
 from dynamodb_counters._items.bookkeeping import item_bytes, put_as_seen, sequence_of, write_units
 from dynamodb_counters._items.conversions import Number, fits, format_number, parse_number
-from dynamodb_counters._items.table_schema import BASELINE, LEVEL, PK, SK, VERSION
+from dynamodb_counters._items.table_schema import LEVEL, PK, SK, VERSION
 from dynamodb_counters._layouts import PageLevels
 from dynamodb_counters._quarantine.quarantine import DELTA, UNREADABLE, Quarantine, pack
 from dynamodb_counters._table import MAX_STATEMENT_CHARACTERS, Table, calls_of, time_left
@@ -252,8 +252,6 @@ class Part:
     plan: Plan
     changes: Sequence[Change]
     watermark: Watermark
-    baseline: str = ""
-    """The part of a backfill that it is."""
 
     @property
     def created(self) -> float:
@@ -521,8 +519,6 @@ def _guarded(table: str, update: Update, item: ItemDelta, part: Part) -> dict[st
 def _moving(update: Update, item: ItemDelta, part: Part) -> Update:
     """The update, which moves the watermark, too."""
     update.set(part.watermark.name, part.watermark.value(int(item.last), part.created))
-    if part.baseline:
-        update.set(BASELINE, {"S": part.baseline})
     return update
 
 

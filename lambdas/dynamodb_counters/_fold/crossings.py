@@ -25,7 +25,7 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import NEW, OLD, Change, padded
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import EXACT, Number, format_number, read_number
-from dynamodb_counters._items.table_schema import BASELINE, CROSSING, CROSSING_PREFIX, PK, SK, TYPE
+from dynamodb_counters._items.table_schema import CROSSING, CROSSING_PREFIX, PK, SK, TYPE
 
 _NOTHING: Final[Image] = {}
 
@@ -90,8 +90,6 @@ def _of_change(plan: Plan, change: Change, skipped: Counter[str]) -> Iterator[Cr
     # A record that was redriven counted for the others when it was delivered.
     if layout is None or change.sequence != padded(images["SequenceNumber"]):
         return
-    if new.get(BASELINE) != (old or _NOTHING).get(BASELINE):
-        return  # A backfill has added what was there before.
     aggregate = layout.declaration
     assert isinstance(aggregate, Aggregate)
     before = {each[SK]["S"]: each for each in _groups(layout, old, new)}
