@@ -34,7 +34,7 @@ class Measures(NamedTuple):
         if not truth.days:
             return {}
         start, end = (datetime.combine(day, time(), UTC) for day in (truth.days[0], truth.days[-1] + _DAY))
-        active, sizes = counters.active(self.active), counters.distributions(self.sizes)
+        active, sizes = counters.window(self.active), counters.window(self.sizes)
         found: dict[str, dict[str, float]] = {}
         for days, name in _UNIQUE.items():
             counts = active.rolling(start, end, timedelta(days=days))

@@ -27,7 +27,7 @@ from dynamodb_counters._quarantine.quarantine import Quarantined
 from dynamodb_counters._reads.events import LINES, EventReads, Explanation, explain
 from dynamodb_counters._reads.group_reads import ExtremeReads, GroupReads, RankingReads
 from dynamodb_counters._reads.question import Question
-from dynamodb_counters._reads.span_reads import ActiveReads, DistributionReads, WindowReads
+from dynamodb_counters._reads.span_reads import WindowReads
 from dynamodb_counters._table import Bulk, Table, make_client
 from dynamodb_counters._writes import accept, direct_counts
 from dynamodb_counters._writes.accept import Conflicts
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 
-class Counters(ActiveReads, DistributionReads, EventReads, ExtremeReads, GroupReads, RankingReads, WindowReads):
+class Counters(EventReads, ExtremeReads, GroupReads, RankingReads, WindowReads):
     """Events and counts of one table.
 
     Parameters

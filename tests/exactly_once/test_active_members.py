@@ -73,7 +73,7 @@ def test_any_span_has_as_many_members_as_are_active_in_it(seed: int, source: Eve
                 else:
                     counters.retract(source, kept.pop(key))
         for url in "ab":
-            reader = counters.active(users, url=url)
+            reader = counters.window(users, url=url)
             for last in range(days):
                 for length in (1, 2, 5, LONGEST):
                     first = last - length + 1
@@ -117,13 +117,13 @@ def test_members_are_counted_to_any_precision(unit: timedelta, length: int) -> N
         for last in range(0, 800, 7):
             first = last - length + 1
             span = {each["client"] for each, at in zip(events, units, strict=True) if first <= at <= last}
-            reader = counters.active(users, url="a")
+            reader = counters.window(users, url="a")
             assert reader.between(START + first * unit, START + (last + 1) * unit).count == len(span)
 
 
 def test_a_span_longer_than_the_longest_is_refused() -> None:
     with counters_in_memory([_users(VIEW)]) as counters:
-        reader = counters.active(_users(VIEW), url="a")
+        reader = counters.window(_users(VIEW), url="a")
         with pytest.raises(InvalidArgumentError, match="at most 12 days, the longest of 'users'"):
             reader.last(timedelta(days=13))
 
@@ -136,7 +136,7 @@ def test_a_member_of_whom_a_chunk_has_a_whole_stretch_counts() -> None:
     ]
     with counters_in_memory([users], now=START) as counters:
         counters.accept_many(PACKED, events).raise_for_rejected()
-        rolling = counters.active(users).rolling(START, START + 1000 * DAY)
+        rolling = counters.window(users).rolling(START, START + 1000 * DAY)
     assert {each.count for each in rolling} == {1}
 
 

@@ -62,7 +62,7 @@ def test_a_unit_whose_page_has_split_is_read_whole() -> None:
     events = [{"id": f"{n}", "at": (STRETCH + n % 2 * DAY).isoformat(), "ms": ms} for n, ms in enumerate(values)]
     with narrow_pages(2), counters_in_memory([latency], now=STRETCH + DAY) as counters:
         counters.accept_many(CALL, events).raise_for_rejected()
-        found = counters.distributions(latency).series(STRETCH, STRETCH + 2 * DAY, step=DAY)
+        found = counters.window(latency).series(STRETCH, STRETCH + 2 * DAY, step=DAY)
         assert len(_pages(counters, "latency")) > 2 * 16
     bins = LogBins(Decimal("0.001"))
     for day, one in enumerate(found):

@@ -98,7 +98,7 @@ def _extremes(counters: Counters, declared: Extremes) -> Any:
 
 
 def _active(counters: Counters, declared: ActiveMembers) -> Any:
-    users = counters.active(declared, shop="a")
+    users = counters.window(declared, shop="a")
     return [[each.count for each in users.rolling(START, END, length * DAY)] for length in (1, 2, 3)]
 
 
@@ -113,9 +113,7 @@ MEASURES: Final = {
     "TimeWeighted": _window(
         TimeWeighted("amount"), lambda window: (window.integral(START, END).value, window.integral(START, END).closing)
     ),
-    "Percentiles": _of(
-        Percentiles, lambda counters, one: dict(counters.distribution(one, shop="a").bins), attribute="amount"
-    ),
+    "Percentiles": _of(Percentiles, lambda counters, one: dict(counters.get(one, shop="a").bins), attribute="amount"),
     "ActiveMembers": _of(ActiveMembers, _active, member="buyer", time="at", longest=3 * DAY),
     "Extremes": _of(Extremes, _extremes, attribute="amount", show="id"),
 }

@@ -46,9 +46,9 @@ def _read(bench: Workbench, url: str) -> list[Any]:
     sizes, hourly, users, level, latest = DECLARED
     counters, end = bench.counters, START + timedelta(days=60)
     return [
-        counters.distribution(sizes, url=url).bins,
-        counters.distributions(hourly, url=url).between(START, end).bins,
-        [each.count for each in counters.active(users, url=url).rolling(START, end, timedelta(days=30))],
+        counters.get(sizes, url=url).bins,
+        counters.window(hourly, url=url).between(START, end).bins,
+        [each.count for each in counters.window(users, url=url).rolling(START, end, timedelta(days=30))],
         counters.window(level, url=url).integral(START, end).value,
         [each.value for each in counters.largest(latest, url=url, count=100)],
     ]

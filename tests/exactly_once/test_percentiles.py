@@ -87,7 +87,7 @@ def test_a_chunk_with_more_bins_than_an_update_takes_is_counted() -> None:
     events = [{"id": f"{n}", "at": START.isoformat(), "ms": value} for n, value in enumerate(values)]
     with counters_in_memory([wide], now=START) as counters:
         counters.accept_many(PACKED, events).raise_for_rejected()
-        _agree(counters.distribution(wide), events, "0.001")
+        _agree(counters.get(wide), events, "0.001")
 
 
 @pytest.mark.night
@@ -100,7 +100,7 @@ def test_percentiles_of_the_real_log_are_within_their_error() -> None:
         events = [{"id": f"{n}", "at": START.isoformat(), "ms": size} for n, size in enumerate(sizes)]
         with counters_in_memory([declared], now=START) as counters:
             counters.accept_many(PACKED, events).raise_for_rejected()
-            _agree(counters.distribution(declared), events, error)
+            _agree(counters.get(declared), events, error)
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, True, "0.5"])

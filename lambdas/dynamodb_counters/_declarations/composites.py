@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from dynamodb_counters._declarations.aggregates import GAP, MAX_GROUPS, Aggregate, OnExpiry, Window
 from dynamodb_counters._declarations.checks import (
@@ -409,8 +409,8 @@ class Percentiles(Grouped):
 _ADVICE: Final[dict[type, tuple[str, str]]] = {
     Window: ("a Window", "use window()"),
     Distinct: ("a Distinct", "use get(), or its `total`"),
-    Percentiles: ("Percentiles", "use distribution() or, with a `time`, distributions()"),
-    ActiveMembers: ("ActiveMembers", "use active()"),
+    Percentiles: ("Percentiles", "use get() or, with a `time`, window()"),
+    ActiveMembers: ("ActiveMembers", "use window()"),
     Extremes: ("Extremes", "use largest() or smallest()"),
     Event: ("an Event", "declare an Aggregate over it, or use events()"),
     Items: ("Items", "declare an Aggregate over them"),
@@ -461,10 +461,13 @@ def require_answerable(argument: str, declared: Aggregate | Window, span: timede
     raise InvalidArgumentError(argument, span, allowed)
 
 
-def require_declaration(declared: object, wanted: type, argument: str = "") -> None:
+Wanted = TypeVar("Wanted")
+
+
+def require_declaration(declared: object, wanted: type[Wanted], argument: str = "") -> Wanted:
     """Refuse all but a kind of declaration; the argument is named after it unless another name is given."""
     if isinstance(declared, wanted):
-        return
+        return declared
     argument, article = argument or wanted.__name__.lower(), _ADVICE[wanted][0]
     for kind, (name, advice) in _ADVICE.items():
         if isinstance(declared, kind):

@@ -8,10 +8,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, overload
 
 from dynamodb_counters._control.counted_names import NameStates
-from dynamodb_counters._declarations import WRITE_SHARD_FIELD, Aggregate, Composite, Distinct, Extremes, Ranking
+from dynamodb_counters._declarations import (
+    WRITE_SHARD_FIELD,
+    Aggregate,
+    Composite,
+    Distinct,
+    Extremes,
+    Percentiles,
+    Ranking,
+)
 from dynamodb_counters._declarations.checks import require_count
 from dynamodb_counters._declarations.composites import group_fields, require_declaration
 from dynamodb_counters._declarations.groups import (
@@ -28,6 +36,7 @@ from dynamodb_counters._fold.item_layout import ItemLayout, require_kept
 from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, parse_number, read_number, whole
 from dynamodb_counters._items.derived_fields import value_of
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK, TYPE
+from dynamodb_counters._reads.span_reads import Distribution, read_distribution
 from dynamodb_counters._reads.table_reads import Item, TableReads, asked_group, get_items, query, read_items, walk
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
@@ -40,15 +49,29 @@ _FIRST_CHARACTER: Final = " "  # Keys escape all characters before it.
 
 
 class GroupReads(TableReads):
+    @overload
     def get(
-        self, aggregate: Aggregate | Distinct, values: Given = None, /, *, consistent: bool = False, **fields: object
-    ) -> Group:
+        self, declaration: Aggregate | Distinct, values: Given = None, /, *, consistent: bool = False, **fields: object
+    ) -> Group: ...
+    @overload
+    def get(
+        self, declaration: Percentiles, values: Given = None, /, *, consistent: bool = False, **fields: object
+    ) -> Distribution: ...
+    def get(
+        self,
+        declaration: Aggregate | Distinct | Percentiles,
+        values: Given = None,
+        /,
+        *,
+        consistent: bool = False,
+        **fields: object,
+    ) -> Group | Distribution:
         """Read one group; its measures are 0 if nothing was counted.
 
         Parameters
         ----------
-        aggregate : Aggregate or Distinct
-            The measure of a `Distinct` is ``distinct``, the number of different members.
+        declaration : Aggregate, Distinct or Percentiles
+            The measure of a `Distinct` is ``distinct``, the number of different members. Percentiles without a `time`.
         values : mapping of str to str or number, optional
             The group as a mapping, where a field has a name that no keyword can have: ``{"tags[]": "red"}``.
         consistent : bool, optional
@@ -56,12 +79,22 @@ class GroupReads(TableReads):
         **fields : str or number
             The group: a value per field.
 
+        Returns
+        -------
+        Group
+            Of `Percentiles`, the `Distribution` of the group's values.
+
         Examples
         --------
         >>> counters.get(VIEWS, url="/").measures["views"]  # doctest: +SKIP
         42
+        >>> counters.get(SIZES, url="/").p(0.95)  # doctest: +SKIP
+        Decimal('8120.4')
         """
-        return self.get_many([(aggregate, given(values, fields))], consistent=consistent)[0]
+        group = given(values, fields)
+        if isinstance(declaration, Percentiles) and declaration.time is None:
+            return read_distribution(self._table, declaration._counted, group, consistent=consistent)
+        return self.get_many([(declaration, group)], consistent=consistent)[0]  # type: ignore[list-item]
 
     def get_many(
         self, wanted: Iterable[tuple[Aggregate | Distinct, Mapping[str, object]]], *, consistent: bool = False

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, tzinfo
 from decimal import Decimal, localcontext
 from functools import partial
 from math import ceil
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 from dynamodb_counters._declarations import BUCKET_FIELD, ActiveMembers, Aggregate, Percentiles, TimeWeighted, Window
 from dynamodb_counters._declarations.composites import group_fields, require_declaration
@@ -303,60 +303,12 @@ class WindowReader(SpanReader[Window, WindowCount]):
         return counts
 
 
-class WindowReads(TableReads):
-    def window(self, window: Window, values: Given = None, /, **fields: object) -> WindowReader:
-        """Return a reader of one group of a window; no request.
-
-        Parameters
-        ----------
-        window : Window
-        values, **fields
-            The group, as in `get`.
-
-        Examples
-        --------
-        >>> counters.window(JOBS, customer="c1").last(timedelta(hours=24)).count  # doctest: +SKIP
-        7
-        """
-        require_declaration(window, Window)
-        return WindowReader(self._table, window, given(values, fields))
-
-    def window_many(
-        self,
-        wanted: Iterable[tuple[Window, Mapping[str, object]]],
-        length: timedelta,
-        /,
-        *,
-        as_of: datetime | None = None,
-        consistent: bool = False,
-    ) -> list[WindowCount]:
-        """Count events in a trailing span of time for several groups or windows at once, in their order.
-
-        Parameters
-        ----------
-        wanted : iterable of (Window, mapping)
-            Windows with the values of their groups.
-        length, as_of, consistent
-            As in `WindowReader.last`.
-
-        Examples
-        --------
-        >>> counters.window_many([(JOBS, c1), (JOBS, c2)], timedelta(hours=24))  # doctest: +SKIP
-        """
-        now, until = now_and_until(self._table, as_of)
-        requested = []
-        for window, values in wanted:
-            require_declaration(window, Window)
-            requested.append((window, values, trailing(window, length, until, now)))
-        return count_intervals(self._table, requested, consistent=consistent)
-
-
 class ActiveReader(SpanReader[Aggregate, WindowCount]):
-    """One group of `ActiveMembers`: how many different members were active. Made by `Counters.active`.
+    """One group of `ActiveMembers`: how many different members were active. Made by `Counters.window`.
 
     Examples
     --------
-    >>> users = counters.active(USERS, url="/")  # doctest: +SKIP
+    >>> users = counters.window(USERS, url="/")  # doctest: +SKIP
     >>> users.last(timedelta(days=30)).count, users.calendar("day").count  # doctest: +SKIP
     (1204, 97)
     """
@@ -406,25 +358,6 @@ class ActiveReader(SpanReader[Aggregate, WindowCount]):
             )
             for span, each in zip(spans, intervals, strict=True)
         ]
-
-
-class ActiveReads(TableReads):
-    def active(self, members: ActiveMembers, values: Given = None, /, **fields: object) -> ActiveReader:
-        """Return a reader of one group of active members; no request.
-
-        Parameters
-        ----------
-        members : ActiveMembers
-        values, **fields
-            The group, as in `get`.
-
-        Examples
-        --------
-        >>> counters.active(USERS, url="/").last(timedelta(days=30)).count  # doctest: +SKIP
-        1204
-        """
-        require_declaration(members, ActiveMembers, "members")
-        return ActiveReader(self._table, members._active, given(values, fields))
 
 
 def _longest(declared: Aggregate) -> int:
@@ -482,11 +415,11 @@ class Distribution:
 
 
 class DistributionReader(SpanReader[Aggregate, Distribution]):
-    """One group of `Percentiles` with a `time`, over spans of it. Made by `Counters.distributions`.
+    """One group of `Percentiles` with a `time`, over spans of it. Made by `Counters.window`.
 
     Examples
     --------
-    >>> latency = counters.distributions(LATENCY, route="/")  # doctest: +SKIP
+    >>> latency = counters.window(LATENCY, route="/")  # doctest: +SKIP
     >>> latency.last(timedelta(hours=24)).p(0.99), latency.calendar("day", "Europe/Berlin").p(0.5)  # doctest: +SKIP
     (Decimal('812.5'), Decimal('41.2'))
     """
@@ -504,50 +437,6 @@ class DistributionReader(SpanReader[Aggregate, Distribution]):
             )
             for each in intervals
         ]
-
-
-class DistributionReads(TableReads):
-    def distribution(
-        self, percentiles: Percentiles, values: Given = None, /, *, consistent: bool = False, **fields: object
-    ) -> Distribution:
-        """Read how the values of a group are distributed.
-
-        Parameters
-        ----------
-        percentiles : Percentiles
-            One without a `time`.
-        values, consistent, **fields
-            As in `get`.
-
-        Examples
-        --------
-        >>> counters.distribution(SIZES, url="/").p(0.95)  # doctest: +SKIP
-        Decimal('8120.4')
-        """
-        require_declaration(percentiles, Percentiles)
-        if percentiles.time is not None:
-            raise InvalidArgumentError("percentiles", percentiles.name, "those without a `time`; use distributions()")
-        return read_distribution(self._table, percentiles._counted, given(values, fields), consistent=consistent)
-
-    def distributions(self, percentiles: Percentiles, values: Given = None, /, **fields: object) -> DistributionReader:
-        """Return a reader of one group over spans of time; no request.
-
-        Parameters
-        ----------
-        percentiles : Percentiles
-            One with a `time`.
-        values, **fields
-            The group, as in `get`.
-
-        Examples
-        --------
-        >>> counters.distributions(LATENCY, route="/").last(timedelta(hours=1)).p(0.99)  # doctest: +SKIP
-        Decimal('812.5')
-        """
-        require_declaration(percentiles, Percentiles)
-        if percentiles.time is None:
-            raise InvalidArgumentError("percentiles", percentiles.name, "Percentiles with a `time`; use distribution()")
-        return DistributionReader(self._table, percentiles._counted, given(values, fields))
 
 
 def read_distribution(
@@ -569,3 +458,68 @@ def _distribution(
         sums[value] = sums.get(value, 0) + count
     start, end = (None, None) if span is None else (utc(span.start), utc(span.end))
     return Distribution({value: sums[value] for value in sorted(sums)}, start, end, complete)
+
+
+class WindowReads(TableReads):
+    @overload
+    def window(self, declaration: Window, values: Given = None, /, **fields: object) -> WindowReader: ...
+    @overload
+    def window(self, declaration: ActiveMembers, values: Given = None, /, **fields: object) -> ActiveReader: ...
+    @overload
+    def window(self, declaration: Percentiles, values: Given = None, /, **fields: object) -> DistributionReader: ...
+    def window(
+        self, declaration: Window | ActiveMembers | Percentiles, values: Given = None, /, **fields: object
+    ) -> SpanReader[Any, Any]:
+        """Return a reader of one group of what counts by time, over spans of it; no request.
+
+        Parameters
+        ----------
+        declaration : Window, ActiveMembers or Percentiles
+            Percentiles with a `time`.
+        values, **fields
+            The group, as in `get`.
+
+        Returns
+        -------
+        WindowReader, ActiveReader or DistributionReader
+
+        Examples
+        --------
+        >>> counters.window(JOBS, customer="c1").last(timedelta(hours=24)).count  # doctest: +SKIP
+        7
+        """
+        group = given(values, fields)
+        if isinstance(declaration, ActiveMembers):
+            return ActiveReader(self._table, declaration._active, group)
+        if isinstance(declaration, Percentiles) and declaration.time is not None:
+            return DistributionReader(self._table, declaration._counted, group)
+        return WindowReader(self._table, require_declaration(declaration, Window), group)
+
+    def window_many(
+        self,
+        wanted: Iterable[tuple[Window, Mapping[str, object]]],
+        length: timedelta,
+        /,
+        *,
+        as_of: datetime | None = None,
+        consistent: bool = False,
+    ) -> list[WindowCount]:
+        """Count events in a trailing span of time for several groups or windows at once, in their order.
+
+        Parameters
+        ----------
+        wanted : iterable of (Window, mapping)
+            Windows with the values of their groups.
+        length, as_of, consistent
+            As in `WindowReader.last`.
+
+        Examples
+        --------
+        >>> counters.window_many([(JOBS, c1), (JOBS, c2)], timedelta(hours=24))  # doctest: +SKIP
+        """
+        now, until = now_and_until(self._table, as_of)
+        requested = []
+        for window, values in wanted:
+            require_declaration(window, Window)
+            requested.append((window, values, trailing(window, length, until, now)))
+        return count_intervals(self._table, requested, consistent=consistent)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pytest
 
-from dynamodb_counters import ActiveMembers, Counters, Declaration, Event, InvalidArgumentError, Percentiles, Window
+from dynamodb_counters import ActiveMembers, Declaration, Event, InvalidArgumentError, Percentiles, Window
 from simulation.counters_in_memory import counters_in_memory
 
 VIEW: Final = Event("view", key="id")
@@ -45,24 +44,13 @@ _PERCENTILES: Final = [_sizes(timedelta(seconds=unit)) for unit in (60, 3600, 86
 
 _TIMED: Final[list[Declaration]] = [*_WINDOWS, *_ACTIVE, *_PERCENTILES]
 
-_Read = Callable[..., Any]
-
-
-def _reader(counters: Counters, declared: Any) -> Any:
-    by_kind: dict[type, _Read] = {
-        Window: counters.window,
-        ActiveMembers: counters.active,
-        Percentiles: counters.distributions,
-    }
-    return by_kind[type(declared)](declared)
-
 
 @pytest.mark.parametrize("declared", [pytest.param(each, id=each.name) for each in _TIMED])
 def test_a_span_is_answered_as_it_was_asked_for_or_refused(declared: Any) -> None:
     unit, most = declared.precision, 30 * declared.precision if isinstance(declared, ActiveMembers) else _MONTH
     with counters_in_memory(_TIMED, now=NOW) as counters:
         for number, name in _SPANS:
-            span, reader = timedelta(**{name: number}), _reader(counters, declared)
+            span, reader = timedelta(**{name: number}), counters.window(declared)
             if 2 * unit <= span <= most and not span % unit:
                 found = reader.last(span)
                 assert (found.end - found.start, NOW - found.start >= span / 2) == (span, True)
@@ -85,7 +73,7 @@ def test_a_refusal_names_the_spans_that_can_be_asked_for() -> None:
     unretained = Window("unretained", VIEW, time="at", precision=timedelta(hours=1))
     with counters_in_memory([*_ACTIVE, unretained], now=NOW) as counters:
         with pytest.raises(InvalidArgumentError) as refused:
-            _reader(counters, _ACTIVE[-1]).last(timedelta(hours=24))
+            counters.window(_ACTIVE[-1]).last(timedelta(hours=24))
         allowed = "expected 2 to 30 days, since 'active86400' counts by the day and the current one is not over"
         assert allowed in str(refused.value)
         with pytest.raises(
