@@ -99,8 +99,8 @@ class Example:
         name, _, measure = what.partition(".")
         declared, groups = self.declared[False, name], list(self.truth[what])
         if measure == "top":
-            ranked = counters.top(declared, count=len(groups))
-            return {str(rank): float(entry.score) for rank, entry in enumerate(ranked, start=1)}
+            scores = [group[declared.ranking.measure] for group in counters.top(declared, count=len(groups))]
+            return {str(rank): float(score) for rank, score in enumerate(scores, start=1)}
         if isinstance(declared, Window):
             with ThreadPoolExecutor(_THREADS) as pool:
                 days = pool.map(lambda group: self._last_day(counters, declared, group), groups)

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from dynamodb_counters._reads.events import Explanation as Explanation
     from dynamodb_counters._reads.events import Line as Line
     from dynamodb_counters._reads.group_reads import Extreme as Extreme
-    from dynamodb_counters._reads.group_reads import Ranked as Ranked
     from dynamodb_counters._reads.span_reads import ActiveReader as ActiveReader
     from dynamodb_counters._reads.span_reads import Distribution as Distribution
     from dynamodb_counters._reads.span_reads import DistributionReader as DistributionReader
@@ -72,7 +71,7 @@ _NAMES = {
     "_erase.eraser": "Erased",
     "_items.conditions": "Attr Condition",
     "_reads.events": "Explanation Line",
-    "_reads.group_reads": "Extreme Ranked",
+    "_reads.group_reads": "Extreme",
     "_reads.span_reads": "ActiveReader Distribution DistributionReader WindowReader",
     "_reads.window_counts": "Integral WindowCount",
     "_quarantine.quarantine": "Quarantined",

@@ -115,8 +115,8 @@ def open_live(page: Page, blog: Blog) -> None:
 
 
 def top(blog: Blog) -> list[tuple[str, str]]:
-    ranked = blog.ask("v1/views/top", limit="10")[1]["ranked"]
-    return [(one["values"]["url"], f"{one['score']:,}") for one in ranked]
+    ranked = blog.ask("v1/views/top", limit="10")[1]["groups"]
+    return [(one["values"]["url"], f"{one['measures']['views']:,}") for one in ranked]
 
 
 def shown_top(page: Page) -> list[tuple[str, str]]:
@@ -237,8 +237,8 @@ def test_the_members_of_the_last_days_are_shown_if_there_are_some(visited: Blog,
 
 @pytest.mark.night
 def test_the_bars_have_a_line_at_each_level_that_is_reached(visited: Blog, page: Page) -> None:
-    ranked = [{"values": {"url": url}, "score": score} for url, score in (("/a", 50), ("/b", 5))]
-    page.route("**/top?*", lambda route: route.fulfill(json={"aggregate": "views", "ranked": ranked}))
+    ranked = [{"values": {"url": url}, "measures": {"views": score}} for url, score in (("/a", 50), ("/b", 5))]
+    page.route("**/top?*", lambda route: route.fulfill(json={"aggregate": "views", "groups": ranked}))
     open_live(page, visited)
     assert page.locator("#lines").inner_text() == "popular: 10, 100"
 
@@ -247,7 +247,7 @@ def test_the_bars_have_a_line_at_each_level_that_is_reached(visited: Blog, page:
         return image.count("linear-gradient") == 1 + len(levels) and all(level in image for level in levels)
 
     assert eventually(lambda: has_lines("20%"))
-    ranked[0]["score"] = 400
+    ranked[0] |= {"measures": {"views": 400}}
     page.reload()
     assert eventually(lambda: "400" in page.locator("#top").inner_text() and has_lines("2.5%", "25%"))
     assert violations(page) == []
@@ -255,7 +255,7 @@ def test_the_bars_have_a_line_at_each_level_that_is_reached(visited: Blog, page:
 
 @pytest.mark.night
 def test_a_page_without_counts_says_so(visited: Blog, page: Page) -> None:
-    nothing = {"aggregate": "site", "values": {}, "measures": {"site_views": 0}, "ranked": []}
+    nothing = {"aggregate": "site", "values": {}, "measures": {"site_views": 0}, "groups": []}
     page.route("**/v1/**", lambda route: route.fulfill(json=nothing))
     open_live(page, visited)
     assert number(page, "#total") == 0
@@ -267,8 +267,11 @@ def test_a_page_without_counts_says_so(visited: Blog, page: Page) -> None:
 @pytest.mark.parametrize("look", ["light", pytest.param("phone", marks=pytest.mark.night)])
 def test_a_hostile_name_is_shown_as_text(visited: Blog, page: Page, look: str) -> None:
     name = f"/{look}/<img src=x onerror=alert(1)>{'w' * 300}"
-    ranked = [{"values": {"url": name}, "score": 10**15}, {"values": {"url": "/"}, "score": 1}]
-    answer = {"aggregate": "views", "ranked": ranked}
+    ranked = [
+        {"values": {"url": name}, "measures": {"views": 10**15}},
+        {"values": {"url": "/"}, "measures": {"views": 1}},
+    ]
+    answer = {"aggregate": "views", "groups": ranked}
     page.route("**/top?*", lambda route: route.fulfill(json=answer))
     open_live(page, visited)
     assert page.locator("#top button").first.inner_text() == name
@@ -296,8 +299,8 @@ def test_a_group_whose_window_cannot_be_asked_for_is_shown_without_it(
     # The text has 3,602 bytes, 10,806 in a query: more than API Gateway takes of a request's head.
     leader = "é" * 1801 if status is None else "/refused"
     first = f"/blog/{PAGES[0]}"
-    ranked = [{"values": {"url": url}, "score": score} for url, score in ((leader, 2000), (first, 7))]
-    page.route("**/top?*", lambda route: route.fulfill(json={"aggregate": "views", "ranked": ranked}))
+    ranked = [{"values": {"url": url}, "measures": {"views": score}} for url, score in ((leader, 2000), (first, 7))]
+    page.route("**/top?*", lambda route: route.fulfill(json={"aggregate": "views", "groups": ranked}))
     page.route("**/v1/views_24h**refused**", lambda route: route.fulfill(status=status or 500))
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -315,7 +318,7 @@ def test_a_group_whose_window_cannot_be_asked_for_is_shown_without_it(
 
 
 def test_without_any_window_to_ask_for_the_rest_is_shown(visited: Blog, page: Page) -> None:
-    answer = {"aggregate": "views", "ranked": [{"values": {"url": "é" * 1801}, "score": 2000}]}
+    answer = {"aggregate": "views", "groups": [{"values": {"url": "é" * 1801}, "measures": {"views": 2000}}]}
     page.route("**/top?*", lambda route: route.fulfill(json=answer))
     open_live(page, visited)
     assert number(page, "#total") == total(visited)

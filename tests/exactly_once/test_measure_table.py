@@ -76,7 +76,9 @@ def _aggregate(*, by: str = "shop", ranking: Ranking | None = None, **measure: A
         measures = dict(counters.get(declared, shop="a").measures)
         if ranking is None:
             return measures
-        return measures, [(each.values, each.score) for each in counters.top(declared, count=3) if each.score]
+        return measures, [
+            (each.values, score) for each in counters.top(declared, count=3) if (score := each[ranking.measure])
+        ]
 
     return Measured(declare, read)
 

@@ -133,7 +133,7 @@ def _add(counters: Counters, scores: Counter, player: str, points: int, country:
 
 def _top(counters: Counters, scores: Counter, count: int, country: str = "no") -> list[tuple[str, object]]:
     found = counters.top(scores, {"country": country}, count=count)
-    return [(ranked.values["player"], ranked.score) for ranked in found]
+    return [(ranked.values["player"], ranked["points"]) for ranked in found]
 
 
 def test_the_first_of_each_leaderboard(counters: Counters, scores: Counter) -> None:
@@ -156,10 +156,10 @@ def test_neighbours_among_ties(counters: Counters, scores: Counter) -> None:
 
     for number in range(4):
         found = counters.around(scores, {"player": f"tie{number}", "country": "no"}, count=2)
-        assert [ranked.score for ranked in found] == [40, 30, 10, 10, 10]
+        assert [ranked["points"] for ranked in found] == [40, 30, 10, 10, 10]
         assert [ranked.values["player"] for ranked in found].count(f"tie{number}") == 1
     around = counters.around(scores, {"player": "lower", "country": "no"}, count=1)
-    assert [(ranked.values["player"], ranked.score) for ranked in around] == [("low", -5), ("lower", -50)]
+    assert [(ranked.values["player"], ranked["points"]) for ranked in around] == [("low", -5), ("lower", -50)]
     assert counters.around(scores, {"player": "unknown", "country": "no"}) == []
 
 

@@ -53,7 +53,7 @@ async function configure() {
 async function update() {
   settings ??= await configure();
   const { active } = settings;
-  const [{ measures }, { ranked }, members] = await Promise.all([
+  const [{ measures }, { groups: ranked }, members] = await Promise.all([
     read(`v1/${settings.total.aggregate}`),
     read(`v1/${settings.top.aggregate}/top`, { limit: TOP }),
     active && read(`v1/${active.name}`, { last: active.last }),
@@ -125,6 +125,11 @@ function setState(state, text) {
   setText("state", text);
 }
 
+// A leaderboard shows the measure that it ranks by, and no other.
+function scoreOf({ measures }) {
+  return Object.values(measures)[0];
+}
+
 function showRanking(ranked) {
   element("leaderboard").hidden = ranked.length === 0;
   element("empty").hidden = ranked.length > 0;
@@ -132,13 +137,14 @@ function showRanking(ranked) {
   if (ranked.length === 0) {
     return;
   }
-  showLevels(ranked[0].score);
+  showLevels(scoreOf(ranked[0]));
   setText("fields", Object.keys(ranked[0].values).join(" · "));
   const body = element("top");
   const focused = body.contains(document.activeElement) ? document.activeElement.textContent : null;
-  body.replaceChildren(...ranked.map(({ values, score }) => {
-    const line = row(canAsk(windowOf(values)) ? groupButton(values) : nameOf(values), whole.format(score));
-    line.style.setProperty("--share", `${100 * score / Math.max(1, ranked[0].score)}%`);
+  body.replaceChildren(...ranked.map((group) => {
+    const { values } = group;
+    const line = row(canAsk(windowOf(values)) ? groupButton(values) : nameOf(values), whole.format(scoreOf(group)));
+    line.style.setProperty("--share", `${100 * scoreOf(group) / Math.max(1, scoreOf(ranked[0]))}%`);
     return line;
   }));
   [...body.querySelectorAll("button")].find((button) => button.textContent === focused)?.focus();

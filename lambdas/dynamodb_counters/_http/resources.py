@@ -227,15 +227,10 @@ def _get(documents: Documents, question: Question) -> Document:
 
 def _top(documents: Documents, question: Question) -> Document:
     aggregate = question.declared
-    ranked = documents.counters.top(aggregate, question.values, count=question.limit)
+    groups = documents.counters.top(aggregate, question.values, count=question.limit)
     # A group that is deleted meanwhile has no values, if its key is hashed.
-    ranked = [each for each in ranked if each.values.keys() == {*aggregate.fields}]
-    groups = documents.counters.get_many([(aggregate, each.values) for each in ranked])
-    entries = [
-        {**group_document(aggregate.name, group), "score": each.score}
-        for each, group in zip(ranked, groups, strict=True)
-    ]
-    return {"aggregate": aggregate.name, "ranked": fitting(entries)}
+    entries = [group_document(aggregate.name, group) for group in groups if group.values]
+    return {"aggregate": aggregate.name, "groups": fitting(entries)}
 
 
 def _span(documents: Documents, question: Question) -> Document:
@@ -446,11 +441,11 @@ def _answer(declared: Declaration | Event, resource: str) -> Document:
         count = {**count, **_ENDS} if kind == "distributions" else count
         count = {"series": _array(_object(count))} if resource == "series" else count
         return _object({kind.removesuffix("s"): _TEXT, "values": values, **count})
-    measures = _object({measure: _measure(kept) for measure, kept in declared.measures.items()})
+    shown = {*declared.measures} if declared.ranking is None or resource != "top" else {declared.ranking.measure}
+    measures = _object({name: _measure(kept) for name, kept in declared.measures.items() if name in shown})
     group = _object({"aggregate": _TEXT, "values": values, "measures": measures, **_COMPLETE})
     if resource == "top":
-        entry = _object({"aggregate": _TEXT, "values": values, "measures": measures, **_COMPLETE, "score": _NUMBER})
-        return _object({"aggregate": _TEXT, "ranked": _array(entry)})
+        return _object({"aggregate": _TEXT, "groups": _array(group)})
     page = _object({"aggregate": _TEXT, "groups": _array(group), "next": _NEXT})
     return group if fields_of(declared, resource)[0] == declared.fields else {"anyOf": [group, page]}
 

@@ -25,6 +25,7 @@ from dynamodb_counters._declarations.composites import group_fields, require_dec
 from dynamodb_counters._declarations.groups import (
     Given,
     Group,
+    Measures,
     canonical_fields,
     given,
     group_key,
@@ -256,33 +257,11 @@ def sort_key_range(aggregates: Sequence[Aggregate]) -> tuple[str, str]:
     return first or _FIRST_CHARACTER, last
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """A group on a leaderboard.
-
-    Parameters
-    ----------
-    values : mapping of str to str
-        The group: field to text.
-    score : int or Decimal
-        The measure it is ranked by.
-    complete : bool, optional
-        As of a `Group`.
-
-    Examples
-    --------
-    >>> Ranked({"player": "ann"}, 12).score
-    12
-    """
-
-    values: Mapping[str, str]
-    score: Number
-    complete: bool = True
-
-
 class RankingReads(TableReads):
-    def top(self, aggregate: Aggregate, values: Given = None, /, *, count: int = 10, **fields: object) -> list[Ranked]:
+    def top(self, aggregate: Aggregate, values: Given = None, /, *, count: int = 10, **fields: object) -> list[Group]:
         """Read the first groups of a leaderboard, highest score first; equal scores come in no stated order.
+
+        The measures of each are the one that it is ranked by: the index has no other. `get_many` reads all.
 
         Parameters
         ----------
@@ -298,18 +277,16 @@ class RankingReads(TableReads):
         Examples
         --------
         >>> counters.top(PLAYERS, count=1)  # doctest: +SKIP
-        [Ranked(values={'player': 'ann'}, score=12)]
+        [Group(values={'player': 'ann'}, measures={'paths': 12}, complete=True)]
         """
         require_count("count", count)
         require_declaration(aggregate, Aggregate)
         ranking = _ranking(aggregate)
         texts, complete = asked_group(self._table, aggregate, given(values, fields), ranking._template.fields[:-1])
-        return _ranked(self._table, aggregate, _scores(self._table, ranking, texts, count), complete=complete)
+        return _ranked(self._table, aggregate, _scores(self._table, ranking, texts, count), complete)
 
-    def around(
-        self, aggregate: Aggregate, values: Given = None, /, *, count: int = 5, **fields: object
-    ) -> list[Ranked]:
-        """Read a group with its neighbors on the leaderboard, highest score first; none if it was never counted.
+    def around(self, aggregate: Aggregate, values: Given = None, /, *, count: int = 5, **fields: object) -> list[Group]:
+        """Read a group with its neighbors on the leaderboard, as `top` does; none if it was never counted.
 
         Parameters
         ----------
@@ -338,7 +315,7 @@ class RankingReads(TableReads):
         # The order among equal scores is arbitrary, so the group itself is taken out and put first.
         below = _scores(table, ranking, texts, count + 1, ("<=", score))
         others = [found for found in below if identity(found) != own][:count]
-        return _ranked(table, aggregate, [*reversed(above), item, *others], complete=complete)
+        return _ranked(table, aggregate, [*reversed(above), item, *others], complete)
 
 
 def _scores(
@@ -368,15 +345,16 @@ def _scores(
     return list(islice(merged, count))
 
 
-def _ranked(table: Table, aggregate: Aggregate, found: Sequence[Item], *, complete: bool) -> list[Ranked]:
-    values = [values_of(aggregate, item) for item in found]
+def _ranked(table: Table, aggregate: Aggregate, found: Sequence[Item], complete: bool) -> list[Group]:
+    values, measure = [values_of(aggregate, item) for item in found], _ranking(aggregate).measure
     # The index holds only keys; a hashed key's values are in the item.
     unknown = [{PK: item[PK], SK: item[SK]} for item, known in zip(found, values, strict=True) if known is None]
     read = get_items(table, unknown, consistent=False)
-    return [
-        Ranked(known or values_of(aggregate, read.get(identity(item), item)) or {}, whole(_score(item)), complete)
-        for item, known in zip(found, values, strict=True)
+    groups = [
+        known or values_of(aggregate, read.get(identity(item), item)) for item, known in zip(found, values, strict=True)
     ]
+    scores = [Measures({measure: whole(_score(item))}) for item in found]
+    return [Group(group or {}, score, complete) for group, score in zip(groups, scores, strict=True)]
 
 
 def _score(item: Item) -> Number:

@@ -155,6 +155,8 @@ def _measures(measures: Mapping[str, Any]) -> RenderableType:
 
 
 def _groups(question: Question, groups: Sequence[Document]) -> RenderableType:
+    if question.resource == "top":
+        return _ranked(question, groups)
     measures = question.declared.measures
     table = grid(*question.declared.fields, *measures, numbers=tuple(measures))
     for each in groups:
@@ -167,10 +169,11 @@ def _groups(question: Question, groups: Sequence[Document]) -> RenderableType:
 def _ranked(question: Question, ranked: Sequence[Document]) -> RenderableType:
     measure = question.declared.ranking.measure
     table = grid("#", *question.declared.fields, measure, "", numbers=("#", measure))
-    greatest = max((each["score"] for each in ranked), default=0)
-    for place, each in enumerate(ranked, 1):
-        drawn = Bar(float(greatest), 0, float(each["score"]), width=30, color=ACCENT)
-        table.add_row(str(place), *each["values"].values(), number(each["score"]), drawn)
+    scores = [each["measures"][measure] for each in ranked]
+    greatest = max(scores, default=0)
+    for place, (each, score) in enumerate(zip(ranked, scores, strict=True), 1):
+        drawn = Bar(float(greatest), 0, float(score), width=30, color=ACCENT)
+        table.add_row(str(place), *each["values"].values(), number(score), drawn)
     table.columns[0].style = QUIET
     return table
 
@@ -228,7 +231,7 @@ def _bars(question: Question, counts: Sequence[Document]) -> RenderableType:
     return Lines(Text.assemble((text, HEADING), (f"  {all_of}, {each_bar} per bar", QUIET)), "", table)
 
 
-_LISTS: Final = {"groups": _groups, "ranked": _ranked, "events": _events, "series": _bars}
+_LISTS: Final = {"groups": _groups, "events": _events, "series": _bars}
 
 
 @click.command()
