@@ -135,8 +135,7 @@ def _limits(metadata: Iterable[Any]) -> dict[str, Any]:
 
 
 def _limit(constraint: Any) -> dict[str, Any]:
-    parts: Any = fields(constraint) if is_dataclass(constraint) else ()
-    names = [part.name for part in parts] or [*getattr(constraint, "__dict__", ())]
+    names = [*getattr(constraint, "__dataclass_fields__", getattr(constraint, "__dict__", ()))]
     limits = {name: value for name in names if (value := getattr(constraint, name)) is not None}
     # No type takes another's text, which is strict.
     if not names or limits.keys() - _DEMANDS.keys() - {"strict"}:
@@ -294,31 +293,27 @@ _OUTER: Final = ContextVar[tuple[Any, ...]]("outer", default=())
 
 def attributes_of(declared: AttributeTypes) -> Frozen[str, Attribute]:
     """Attributes by name, of whatever declares them."""
+    parts = fields_of(declared)
     if isinstance(declared, Mapping):
-        found: Mapping[Any, Any] = {
-            name: each if isinstance(each, Attribute) else {"type": each} for name, each in declared.items()
-        }
-    else:
-        fields = fields_of(declared)
-        if fields is None:
-            allowed = "a mapping of names to types or Attribute, or a dataclass, TypedDict or pydantic model"
-            raise InvalidArgumentError("attributes", declared, allowed)
-        found = fields
-    for name in found:
+        parts = {name: {"type": kind} for name, kind in declared.items()}
+    if parts is None:
+        allowed = "a mapping of names to types or Attribute, or a dataclass, TypedDict or pydantic model"
+        raise InvalidArgumentError("attributes", declared, allowed)
+    for name in parts:
         require_attribute("attributes", name)
     outer = _OUTER.get()
-    if any(each is declared for each in outer):
+    if any(other is declared for other in outer):
         raise InvalidArgumentError("attributes", declared, "a class that does not contain itself")
     token = _OUTER.set((*outer, declared))
     try:
-        return Frozen({name: _named(name, each) for name, each in found.items()})
+        return Frozen({name: _named(name, **part) for name, part in parts.items()})
     finally:
         _OUTER.reset(token)
 
 
-def _named(name: str, declared: Any) -> Attribute:
+def _named(name: str, type: Any, **more: Any) -> Attribute:  # noqa: A002 - as of an Attribute
     try:
-        return declared if isinstance(declared, Attribute) else Attribute(**declared)
+        return type if isinstance(type, Attribute) else Attribute(type, **more)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"{error.argument} of {name!r}", error.value, error.expected) from None
 
@@ -447,10 +442,7 @@ _UUID: Final = _matched("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 _FORMATS: Final[dict[str, tuple[Callable[[str], str | None], str]]] = {
     "date": (lambda text: date.fromisoformat(text).isoformat(), "an ISO 8601 date such as '2026-11-20'"),
-    "date-time": (
-        canonical_time,
-        "an ISO 8601 time with an offset and no leap second, such as '2026-11-20T10:30:00Z'",
-    ),
+    "date-time": (canonical_time, "an ISO 8601 time with an offset and no leap second, such as '2026-11-20T10:30:00Z'"),
     "email": (_matched(r"[^@\s]{1,64}@[^@\s]{1,255}"), "an email address"),
     "ipv4": (lambda text: str(IPv4Address(text)), "an IPv4 address"),
     "ipv6": (_ipv6, "an IPv6 address"),
