@@ -102,7 +102,7 @@ def _reads(views: Sequence[View]) -> dict[str, dict[str, float]]:
             name: sum(one[name] for one in cold) / len(cold) for name in ("units", "calls")
         },
         "100 groups": {**many, "pages": touched, "units_to_pages": many["units"] / touched},
-        "all groups": {**usage_of(lambda: list(process.scan(by_url))), "pages": len(pages)},
+        "all groups": {**usage_of(lambda: list(process.groups(by_url))), "pages": len(pages)},
     }
 
 

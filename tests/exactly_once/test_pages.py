@@ -64,12 +64,12 @@ def test_a_listing_has_every_group_once_and_goes_on_after_any_of_them() -> None:
     views = Aggregate("views", VIEW, by="url", pages=True)
     with counters_in_memory([views], now=START) as counters:
         counters.accept_many(VIEW, [{**_event(random.Random(1), 1), "url": f"/{n}"} for n in range(1000)])
-        listed = list(counters.scan(views))
-        again = list(counters.scan(views, after=listed[699][0]))
+        listed = list(counters.groups(views))
+        again = list(counters.groups(views, after=listed[699]))
         partition = counters.partition([views])["views"]
-    assert sorted(group.values["url"] for _, group in listed) == sorted(f"/{n}" for n in range(1000))
+    assert sorted(group.values["url"] for group in listed) == sorted(f"/{n}" for n in range(1000))
     assert again == listed[700:]
-    assert partition == [group for _, group in listed]
+    assert partition == listed
 
 
 def test_a_page_that_a_process_has_read_is_found_at_once() -> None:
@@ -105,7 +105,7 @@ def test_a_text_that_is_longer_than_a_page_has_one_of_its_own() -> None:
         events = [{**_event(random.Random(n), n), "url": url, "client": "c" + "#" * n} for n, url in enumerate(urls)]
         counters.accept_many(VIEW, events).raise_for_rejected()
         read = [counters.get(views, url=each["url"], client=each["client"]).measures for each in events]
-        listed = {(group.values["url"], group.values["client"]) for _, group in counters.scan(views)}
+        listed = {(group.values["url"], group.values["client"]) for group in counters.groups(views)}
     assert read == [{"n": 1, "size": each["size"]} for each in events]
     assert listed == {(each["url"], each["client"]) for each in events}
 
@@ -130,10 +130,10 @@ def test_a_page_expires_with_all_of_its_groups() -> None:
     daily = Aggregate("daily", VIEW, by=("time:day", "url"), retention=timedelta(days=1), pages=True)
     with counters_in_memory([daily], now=START) as counters:
         counters.accept_many(VIEW, [{**_event(random.Random(1), 1), "url": f"/{n}"} for n in range(200)])
-        assert len(list(counters.scan(daily, {"time:day": "2026-01-01"}))) == 200
+        assert len(list(counters.groups(daily, {"time:day": "2026-01-01"}))) == 200
         counters.clock.advance(timedelta(days=10))
         with pytest.raises(InvalidArgumentError, match="a day whose retention, 1 day, 0:00:00, is not over"):
-            list(counters.scan(daily, {"time:day": "2026-01-01"}))
+            list(counters.groups(daily, {"time:day": "2026-01-01"}))
         assert _pages(counters) == []
 
 
@@ -152,12 +152,12 @@ def test_half_of_a_split_that_was_restored_stops_nothing(missing: str) -> None:
                 counters._memory.delete_item(TableName=counters.table_name, Key=key)
         else:
             counters._memory.put_item(TableName=counters.table_name, Item=before)
-        held = {group.values["url"]: group["views"] for _, group in counters.scan(views)}
+        held = {group.values["url"]: group["views"] for group in counters.groups(views)}
         cold = Counters(counters.table_name, client=counters.client, clock=counters.clock)
         counters.accept_many(VIEW, [{**each, "client": "new"} for each in events])
         wanted = {each["url"]: held.get(each["url"], 0) + 1 for each in events}
         assert {url: cold.get(views, url=url)["views"] for url in wanted} == wanted
-        assert {group.values["url"]: group["views"] for _, group in counters.scan(views)} == wanted
+        assert {group.values["url"]: group["views"] for group in counters.groups(views)} == wanted
 
 
 def test_pages_that_expire_one_by_one_keep_no_one_waiting() -> None:
@@ -171,7 +171,7 @@ def test_pages_that_expire_one_by_one_keep_no_one_waiting() -> None:
         lost = {name[1:] for name in gone if name.startswith("=")}
         for client in (counters, Counters(counters.table_name, client=counters.client)):
             assert {each["url"] for each in events if not client.get(views, url=each["url"])["views"]} == lost
-            assert {group.values["url"] for _, group in client.scan(views)} == {each["url"] for each in events} - lost
+            assert {group.values["url"] for group in client.groups(views)} == {each["url"] for each in events} - lost
         counters.accept_many(VIEW, [{**each, "client": "later"} for each in events])
         assert {each["url"] for each in events if counters.get(views, url=each["url"])["views"] == 1} == lost
         assert counters.get(over).measures == {"urls": 250, "views": 500 - len(lost)}

@@ -145,7 +145,7 @@ def group_key(aggregate: Aggregate, values: Mapping[str, object]) -> tuple[str, 
     for template in (aggregate._pk_template, aggregate._sk_template):
         for name in template.fields:
             if name not in values and name != WRITE_SHARD_FIELD:
-                raise InvalidArgumentError(name, None, f"a value for {template.text!r}")
+                raise InvalidArgumentError(name, None, f"a value for {template.text!r}; groups() lists groups")
     return tuple(key_text(name, values[name]) for name in aggregate.fields)
 
 

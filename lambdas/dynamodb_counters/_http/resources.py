@@ -24,7 +24,7 @@ from dynamodb_counters._declarations.groups import Group
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES
 from dynamodb_counters._http.requests import PROBLEM_JSON, ProblemError, bad_request, filled_in, write_json
 from dynamodb_counters._items.conversions import event_seconds
-from dynamodb_counters._reads.group_reads import Extreme, read_extremes
+from dynamodb_counters._reads.group_reads import Extreme, list_groups, read_extremes
 from dynamodb_counters._reads.question import (
     OPTIONS,
     ORDERS,
@@ -220,8 +220,14 @@ def _get(documents: Documents, question: Question) -> Document:
     aggregate, values, consistent = question.declared, question.values, question.consistent
     if question.is_whole:
         return group_document(aggregate.name, documents.counters.get(aggregate, values, consistent=consistent))
-    groups = documents.counters.scan(aggregate, values, after=question.next.sk, consistent=consistent)
-    listed = ((Position(0, "", key), group_document(aggregate.name, group)) for key, group in groups)
+    start = question.next
+    after = (start.pk, start.sk) if start.sk else None
+    groups = list_groups(documents.table, aggregate, values, after, scan=question.scan, consistent=consistent)
+    # A Scan has no order of keys: a position is after all that the client has had.
+    listed = (
+        (Position(number, *place), group_document(aggregate.name, group))
+        for number, (place, group) in enumerate(groups, max(start.seconds, 0) + 1)
+    )
     return {"aggregate": aggregate.name, **_page(documents, "groups", listed, question)}
 
 

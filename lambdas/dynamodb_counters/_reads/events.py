@@ -28,7 +28,6 @@ from dynamodb_counters._declarations.sources import OURS, EventIdentity, digest_
 from dynamodb_counters._fold.contributions import UNFOLDABLE
 from dynamodb_counters._fold.item_layout import ItemLayout, group_items, group_of_item
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._items.bookkeeping import READ_UNIT_BYTES
 from dynamodb_counters._items.chunks import MAX_NUMBER, Chunk, chunk_bucket, chunk_key, decode_chunk
 from dynamodb_counters._items.conditions import Image, TypedValue, reader, text_reader
 from dynamodb_counters._items.conversions import (
@@ -55,7 +54,7 @@ from dynamodb_counters._layouts import Layouts, all_parts, part_of
 from dynamodb_counters._reads.group_reads import sort_key_range
 from dynamodb_counters._reads.question import SPAN, Question
 from dynamodb_counters._reads.span_reads import count_intervals
-from dynamodb_counters._reads.table_reads import Item, TableReads, asked_group, query, read_items
+from dynamodb_counters._reads.table_reads import Item, TableReads, asked_group, query, read_items, scan_units
 from dynamodb_counters._reads.window_counts import add_up
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import FIRST_SECOND, LAST_SECOND, TOTAL, Interval, Span, seconds_of, utc
@@ -366,9 +365,7 @@ def explain(table: Table, question: Question, *, scan: bool, limit: int = LINES)
     source = Table(source_table, table.client) if is_foreign else table
     queries = None if is_foreign else _queries(table, question)
     if queries is None and not scan:
-        size = table.client.describe_table(TableName=source.name)["Table"].get("TableSizeBytes", 0)
-        units = math.ceil(size / READ_UNIT_BYTES)
-        raise InvalidArgumentError("scan", scan, f"True, for a Scan that takes {units:,} read units")
+        raise InvalidArgumentError("scan", scan, f"True, for a Scan that takes {scan_units(source):,} read units")
     sums, count = dict[str, Number](), 0
 
     def added() -> Iterator[Line]:

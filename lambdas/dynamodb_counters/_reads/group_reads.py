@@ -20,7 +20,7 @@ from dynamodb_counters._declarations import (
     Percentiles,
     Ranking,
 )
-from dynamodb_counters._declarations.checks import require_count
+from dynamodb_counters._declarations.checks import require_bool, require_count
 from dynamodb_counters._declarations.composites import group_fields, require_declaration
 from dynamodb_counters._declarations.groups import (
     Given,
@@ -31,21 +31,36 @@ from dynamodb_counters._declarations.groups import (
     group_key,
     group_of,
     identity,
+    typed_key,
     values_of,
 )
 from dynamodb_counters._fold.item_layout import ItemLayout, require_kept
+from dynamodb_counters._fold.page_layout import digest_of
 from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, parse_number, read_number, whole
 from dynamodb_counters._items.derived_fields import value_of
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK, TYPE
 from dynamodb_counters._reads.span_reads import Distribution, read_distribution
-from dynamodb_counters._reads.table_reads import Item, TableReads, asked_group, get_items, query, read_items, walk
+from dynamodb_counters._reads.table_reads import (
+    Item,
+    TableReads,
+    asked_group,
+    get_items,
+    query,
+    read_items,
+    scan_units,
+    walk,
+)
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
+
+_DIGEST: Final = re.compile(r"[0-9a-f]{32}")
+
+Place: TypeAlias = tuple[str, str]
+"""The key of a group's item; of a group in a page, its digest after an empty text."""
 
 _Read: TypeAlias = tuple[Aggregate, bool]
 """What is read, and whether it is complete."""
 
-_PLACE: Final = re.compile(r"[0-9a-f]{32}")  # A key of a group in a page.
 _FIRST_CHARACTER: Final = " "  # Keys escape all characters before it.
 
 
@@ -164,7 +179,7 @@ class GroupReads(TableReads):
         if isinstance(aggregates, Composite):
             raise InvalidArgumentError("aggregates", aggregates.name, "a sequence, of one declaration or several")
         if not isinstance(aggregates, Sequence):
-            raise InvalidArgumentError("aggregates", aggregates, "a sequence of aggregates; for one, use scan()")
+            raise InvalidArgumentError("aggregates", aggregates, "a sequence of aggregates; for one, use groups()")
         declared = [part for each in aggregates for part in (each._parts if isinstance(each, Distinct) else (each,))]
         for part in declared:
             require_declaration(part, Aggregate, "aggregates")
@@ -180,73 +195,122 @@ class GroupReads(TableReads):
         found: dict[str, list[Group]] = {name: [] for name in names}
         queries = [*([each] for each in read if each[0].pages), [each for each in read if not each[0].pages]]
         for some in filter(None, queries):
-            for _, name, group in self._groups(some, texts, consistent=consistent):
+            for _, name, group in groups_of(some, self._table, texts, consistent=consistent):
                 found[name].append(group)
         return found
 
-    def scan(
+    def groups(
         self,
-        aggregate: Aggregate,
+        aggregate: Aggregate | Distinct,
         values: Given = None,
         /,
         *,
-        after: str = "",
+        after: Group | None = None,
+        scan: bool = False,
         consistent: bool = False,
         **fields: object,
-    ) -> Iterator[tuple[str, Group]]:
-        """Read the groups of one partition as they are asked for, in the order of their sort keys.
+    ) -> Iterator[Group]:
+        """List the groups of an aggregate as they are asked for, page by page.
 
-        Groups in pages come in the order of their digests.
+        A Query reads those that share a partition key, in the order of their sort keys; those in pages come in the
+        order of their digests. Groups with keys of their own, as by default, take a Scan of the table.
 
         Parameters
         ----------
-        aggregate : Aggregate
+        aggregate : Aggregate or Distinct
             One with ``write_shards=1``.
-        after : str, optional
-            Only groups whose keys come after this one, of the same aggregate. Default: all.
+        after : Group, optional
+            Only groups that come after this one, with the same values. Default: all.
+        scan : bool, optional
+            Whether the whole table may be read. Default False: that is refused with its price.
         values, consistent
             As in `get`.
         **fields : str or number
-            A value per field of its ``pk`` template.
-
-        Returns
-        -------
-        iterator of (str, Group)
-            Each group with its key.
+            A value per field of its ``pk`` template; with `scan`, of any fields.
 
         Examples
         --------
-        >>> key, group = next(counters.scan(PER_CLIENT, url="/"))  # doctest: +SKIP
+        >>> [group.values["client"] for group in counters.groups(PER_CLIENT, url="/")]  # doctest: +SKIP
+        ['ann', 'bob']
+        >>> {group.values["url"]: group["views"] for group in counters.groups(VIEWS, scan=True)}  # doctest: +SKIP
+        {'/': 42}
         """
-        require_declaration(aggregate, Aggregate)
-        texts, complete = asked_group(self._table, aggregate, given(values, fields), aggregate._listed_by)
-        if aggregate.write_shards > 1:
-            raise InvalidArgumentError("aggregate", aggregate.name, "an aggregate with write_shards=1")
-        first, last = sort_key_range([aggregate])
-        if after and not (_PLACE.fullmatch(after) if aggregate.pages else first <= after <= last):
-            what = "a key with which a scan of {!r} came" if aggregate.pages else "a sort key of {!r}"
-            raise InvalidArgumentError("after", after, what.format(aggregate.name))
-        found = self._groups([(aggregate, complete)], texts, after, consistent=consistent)
-        return ((key, group) for key, _, group in found if key > after)
+        declared = aggregate.total if isinstance(aggregate, Distinct) else aggregate
+        require_declaration(declared, Aggregate)
+        require_bool("scan", scan)
+        start = None if after is None else _place(declared, after)
+        listed = list_groups(self._table, declared, given(values, fields), start, scan=scan, consistent=consistent)
+        return (group for _, group in listed)
 
-    def _groups(
-        self, read: Sequence[_Read], values: Mapping[str, object], after: str = "", *, consistent: bool
-    ) -> Iterator[tuple[str, str, Group]]:
-        """The groups of aggregates, or of one in pages, each with its key and the aggregate's name."""
-        by_name, aggregate = {each[0].name: each for each in read}, read[0][0]
-        if aggregate.pages:
-            pages = walk(self._table, aggregate, values, after=after, consistent=consistent)
-            found = ((aggregate.name, key, item) for key, item in pages)
-        else:
-            # From the first aggregate's items to the last one's, which leaves out most events around them.
-            first, last = sort_key_range([one for one, _ in read])
-            pk = aggregate._pk_template.render(values)
-            items = query(self._table, pk, (after or first, last), consistent=consistent)
-            found = ((item.get(TYPE, {}).get("S", ""), item[SK]["S"], item) for item in items)
-        for kind, key, item in found:
-            if kind in by_name:
-                one, complete = by_name[kind]
-                yield key, kind, group_of(one, {**values, **(values_of(one, item) or {})}, [item], complete)
+
+def list_groups(
+    table: Table,
+    aggregate: Aggregate,
+    values: Mapping[str, object],
+    after: Place | None = None,
+    *,
+    scan: bool,
+    consistent: bool,
+) -> Iterator[tuple[Place, Group]]:
+    """List groups with their places; by a Scan where the values are not all of a partition key's."""
+    missing = [name for name in aggregate._listed_by if name not in values]
+    texts, complete = asked_group(table, aggregate, values, aggregate.fields if missing else aggregate._listed_by)
+    if aggregate.write_shards > 1:
+        raise InvalidArgumentError("aggregate", aggregate.name, "an aggregate with write_shards=1")
+    if not missing:
+        first, last = sort_key_range([aggregate])
+        if after and not (_DIGEST.fullmatch(after[1]) if aggregate.pages else first <= after[1] <= last):
+            raise InvalidArgumentError("after", after[1], f"the key of a group of {aggregate.name!r}")
+        found = groups_of([(aggregate, complete)], table, texts, after, consistent=consistent)
+        return ((place, group) for place, _, group in found)
+    if aggregate.pages:
+        allowed = f"a value: groups of {aggregate.name!r} share pages with those that have it, too"
+        raise InvalidArgumentError(missing[0], None, allowed)
+    if not scan:
+        units = scan_units(table)
+        allowed = f"True, for a Scan that takes {units:,} read units, or values of {', '.join(missing)} for a Query"
+        raise InvalidArgumentError("scan", scan, allowed)
+    start = {} if after is None else {"ExclusiveStartKey": typed_key(dict(zip((PK, SK), after, strict=True)))}
+    items = table.of_types(aggregate.name, ConsistentRead=consistent, **start)
+    scanned = ((item, values_of(aggregate, item) or {}) for item in items)
+    return (
+        (identity(item), group_of(aggregate, group, [item], complete))
+        for item, group in scanned
+        if group.items() >= texts.items()
+    )
+
+
+def groups_of(
+    read: Sequence[_Read],
+    table: Table,
+    values: Mapping[str, object],
+    after: Place | None = None,
+    *,
+    consistent: bool,
+) -> Iterator[tuple[Place, str, Group]]:
+    """List the groups of aggregates, or of one in pages, each with its place and the aggregate's name."""
+    by_name, aggregate, start = {each[0].name: each for each in read}, read[0][0], "" if after is None else after[1]
+    if aggregate.pages:
+        pages = walk(table, aggregate, values, after=start, consistent=consistent)
+        found = ((aggregate.name, ("", digest), item) for digest, item in pages)
+    else:
+        # From the first aggregate's items to the last one's, which leaves out most events around them.
+        first, last = sort_key_range([one for one, _ in read])
+        pk = aggregate._pk_template.render(values)
+        items = query(table, pk, (max(start, first), last), consistent=consistent)
+        found = ((item.get(TYPE, {}).get("S", ""), identity(item), item) for item in items)
+    for kind, place, item in found:
+        if kind in by_name and place[1] > start:
+            one, complete = by_name[kind]
+            yield place, kind, group_of(one, {**values, **(values_of(one, item) or {})}, [item], complete)
+
+
+def _place(aggregate: Aggregate, group: Group) -> Place:
+    if not isinstance(group, Group):
+        raise InvalidArgumentError("after", group, "a Group of this aggregate")
+    layout, key = ItemLayout(aggregate), group_key(aggregate, group.values)
+    place = identity(layout.keys(key)[0])
+    return place if layout.pages is None else ("", digest_of(place[1]))
 
 
 def sort_key_range(aggregates: Sequence[Aggregate]) -> tuple[str, str]:

@@ -191,6 +191,7 @@ class Question:
     limit: Annotated[int, Option("Most to list; a page may have fewer, even none", _integer(MAX_LIMIT))] = _LIMITS[0]
     next: Annotated[Position, Option("The 'next' of the page before", Position.parse)] = FIRST
     consistent: Annotated[bool, Option("Read strongly consistently, at twice the read units", _flag, _FLAG)] = False
+    scan: Annotated[bool, Option("Read the whole table, if nothing less will do", _flag, _FLAG)] = False
     time: Annotated[str | None, Option("Attribute with the time of events that are not packed", _text)] = None
 
     @classmethod
@@ -301,7 +302,7 @@ def options_of(declared: Declaration | Event, resource: str, *, is_bounded: bool
     if resource == "top":
         return ("limit",)
     series = ("step", "tz", "anchor", *(("rolling",) if kind == "active" else ())) if resource == "series" else ()
-    own = (*SPAN, "time") if kind == "events" and not is_bounded else ()
+    own = () if is_bounded else {"events": (*SPAN, "time"), "get": ("scan",)}.get(kind, ())
     return (*_OPTIONS[kind], *series, *own, "consistent")
 
 
@@ -331,7 +332,9 @@ def fields_of(
         return board, board
     whole = group_fields(declared)
     if isinstance(declared, Aggregate) and kind_of(declared) == "get" and declared.write_shards == 1:
-        return declared._listed_by if {*(values or ())} <= {*declared._listed_by} else whole, whole
+        # Whoever may scan is told what that takes.
+        listed = declared._listed_by if is_bounded or declared.pages else ()
+        return listed if {*(values or ())} <= {*declared._listed_by} else whole, whole
     return whole, whole
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -11,6 +12,7 @@ from dynamodb_counters._declarations import Aggregate, Declaration
 from dynamodb_counters._declarations.groups import Key, canonical_fields, identity, typed_key, values_of
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout, require_kept
 from dynamodb_counters._fold.page_layout import BITS, Page, PageLayout, digest_of
+from dynamodb_counters._items.bookkeeping import READ_UNIT_BYTES
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, key_text, read_number
 from dynamodb_counters._items.table_schema import PK, SK
@@ -39,6 +41,12 @@ def asked_group(
     if isinstance(declared, Aggregate):
         require_kept(declared, texts, table.clock())
     return texts, is_complete
+
+
+def scan_units(table: Table) -> int:
+    """Return the read units of a strongly consistent Scan, as far as DynamoDB knows the table's size."""
+    size = table.client.describe_table(TableName=table.name)["Table"].get("TableSizeBytes", 0)
+    return math.ceil(size / READ_UNIT_BYTES)
 
 
 def get_items(table: Table, keys: Iterable[Key], *, consistent: bool) -> dict[tuple[str, str], Item]:

@@ -324,7 +324,11 @@ def asking(*names: str) -> Callable[[Command], Command]:
     for name in names:
         option, flag = OPTIONS[name], _FLAGS.get(name, f"--{name.replace('_', '-')}")
         kind: dict[str, Any] = {"type": moment} if option.schema.get("format") else {}
-        kind = {"is_flag": True, "flag_value": "true", "default": None} if name == "consistent" else kind
+        kind = (
+            {"is_flag": True, "flag_value": "true", "default": None}
+            if option.schema.get("enum") == ["true", "false"]
+            else kind
+        )
         decorators.append(click.option(flag, name, help=f"{option.description}.", **kind))
     return options(*decorators)
 

@@ -50,6 +50,15 @@ def test_get_lists_a_partition_and_says_when_there_is_more(blog: Blog) -> None:
     assert paged.document == every.document
 
 
+def test_get_lists_all_groups_by_a_scan_that_is_priced_first(blog: Blog) -> None:
+    refused = counters(blog, "get", "pages")
+    assert (refused.code, "expected True, for a Scan that takes" in refused.err) == (2, True)
+    every = counters(blog, "get", "pages", "--scan", "--json").document["groups"]
+    assert {one["values"]["url"] for one in every} == {*URLS}
+    paged = counters(blog, "get", "pages", "--scan", "--limit", "2", "--all", "--json").document
+    assert (paged["groups"], paged["next"]) == (every, None)
+
+
 def test_events_and_their_pages(blog: Blog) -> None:
     every = counters(blog, "events", "view", "url=/about", "--all", "--json").document
     assert every["events"] == list(library(blog).events(VIEW, {"url": "/about"}))

@@ -83,7 +83,7 @@ def test_texts_of_ranges_sort_as_their_numbers() -> None:
     with counters_in_memory([sizes]) as counters:
         counters.accept_many(event, [{"id": str(ms), "ms": ms} for ms in (2000, 20, 1, 0, 7, -3)])
 
-        texts = [group.values["ms:0.5,5,20,1000"] for _, group in counters.scan(sizes)]
+        texts = [group.values["ms:0.5,5,20,1000"] for group in counters.groups(sizes)]
     assert texts == ["..0000.5", "0000.5..0005", "0005..0020", "0020..1000", "1000.."]
 
 

@@ -50,7 +50,7 @@ _READS: dict[str, tuple[str, Callable[[Counters], Any]]] = {
     "get": ("calls", lambda counters: counters.get(CALLS, C1)),
     "get of a Distinct": ("payers", lambda counters: counters.get(PAYERS)),
     "get_many": ("calls", lambda counters: counters.get_many([(SITE, {}), (CALLS, C1)])),
-    "scan": ("calls", lambda counters: next(counters.scan(CALLS, C1), None)),
+    "groups": ("calls", lambda counters: next(counters.groups(CALLS, C1), None)),
     "partition": ("statuses", lambda counters: counters.partition([STATUSES], C1)),
     "top": ("top", lambda counters: counters.top(TOP)),
     "around": ("top", lambda counters: counters.around(TOP, C1)),

@@ -31,7 +31,7 @@ URL = {"url": "/"}
 Read = Callable[[Counters, bool], object]
 READS: dict[str, Read] = {
     "partition": lambda counters, consistent: counters.partition([VIEWS], URL, consistent=consistent),
-    "scan": lambda counters, consistent: [*counters.scan(VIEWS, URL, consistent=consistent)],
+    "groups": lambda counters, consistent: [*counters.groups(VIEWS, URL, consistent=consistent)],
     "events": lambda counters, consistent: [*counters.events(VIEW, URL, consistent=consistent)],
     "packed events": lambda counters, consistent: [*counters.events(HIT, consistent=consistent)],
     "last": lambda counters, consistent: counters.window(USAGE, URL).last(DAY, consistent=consistent),
@@ -196,9 +196,26 @@ def test_groups_that_share_no_partition_key_are_refused(aggregates: list[Aggrega
 def test_groups_after_a_sort_key_are_read_without_it() -> None:
     one = _aggregate("one", "A#{word}")
     counters = _world(one).counters
-    [(first, _), second] = counters.scan(one, {"page": "home"})
+    [first, second] = counters.groups(one, {"page": "home"})
 
-    assert list(counters.scan(one, {"page": "home"}, after=first)) == [second]
+    assert list(counters.groups(one, {"page": "home"}, after=first)) == [second]
+
+
+def test_groups_of_all_partitions_take_a_scan_that_is_priced_first() -> None:
+    views = Aggregate("views", PAGE_VIEW, by=("page", "user"))
+    world = World((views, _aggregate("others", "A")))
+    for number in range(5):
+        world.put(PAGE_VIEW, {"page": f"p{number % 2}", "user": f"u{number}"})
+    world.settle()
+    counters = world.counters
+    refusal = r"invalid scan=False: expected True, for a Scan that takes [\d,]+ read units, or values of page"
+    with pytest.raises(InvalidArgumentError, match=refusal):
+        counters.groups(views)
+    listed = list(counters.groups(views, scan=True))
+    assert sorted(group.values["user"] for group in listed) == [f"u{number}" for number in range(5)]
+    assert {group["views"] for group in listed} == {1}
+    assert list(counters.groups(views, after=listed[1], scan=True)) == listed[2:]
+    assert {group.values["user"] for group in counters.groups(views, page="p1", scan=True)} == {"u1", "u3"}
 
 
 @example(datetime(2026, 11, 19, 23, 30, tzinfo=timezone(-timedelta(hours=1))), datetime.isoformat, 1, 1)

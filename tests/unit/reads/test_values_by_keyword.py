@@ -38,7 +38,7 @@ _OPTION = Counter("option", by=("consistent", "at.x"))
 _READS: dict[str, Callable[..., Any]] = {
     "get": lambda counters, *values, **fields: counters.get(_VIEWS, *values, **fields),
     "partition": lambda counters, *values, **fields: counters.partition([_VIEWS], *values, **fields),
-    "scan": lambda counters, *values, **fields: list(counters.scan(_VIEWS, *values, **fields)),
+    "groups": lambda counters, *values, **fields: list(counters.groups(_VIEWS, *values, **fields)),
     "distinct": lambda counters, *values, **fields: counters.get(_IDS, *values, **fields)["distinct"],
     "histogram": lambda counters, *values, **fields: counters.get(_BINS, *values, **fields)["bins"],
     "top": lambda counters, *values, **fields: counters.top(_TOP, *values, **fields),

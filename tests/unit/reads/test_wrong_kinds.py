@@ -46,14 +46,14 @@ TO_CALL = {
     "'views'": "an Aggregate; for a name, pass the declaration itself",
 }
 
-TAKEN: dict[type, tuple[str, ...]] = {Distinct: ("get", "get_many", "partition")}
+TAKEN: dict[type, tuple[str, ...]] = {Distinct: ("get", "get_many", "groups", "partition")}
 
 Call = Callable[[Counters, Any], object]
 OF_AGGREGATES: dict[str, Call] = {
     "get": lambda counters, declared: counters.get(declared, HOME),
     "get_many": lambda counters, declared: counters.get_many([(declared, HOME)]),
     "partition": lambda counters, declared: counters.partition([declared], HOME),
-    "scan": lambda counters, declared: next(counters.scan(declared, HOME)),
+    "groups": lambda counters, declared: next(counters.groups(declared, HOME)),
     "top": lambda counters, declared: counters.top(declared),
     "around": lambda counters, declared: counters.around(declared, HOME),
     "increment": lambda counters, declared: counters.increment(declared, HOME),
@@ -92,7 +92,7 @@ _READS: dict[str, tuple[Callable[[Counters, Any], Any], str]] = {
     "get of a sharded one": (lambda counters, values: counters.get(_SHARDED, values), "of 'sharded': 'url'"),
     "get_many": (lambda counters, values: counters.get_many([(_VIEWS, values)]), "of 'views': 'url'"),
     "partition": (lambda counters, values: counters.partition([_VIEWS, _BY_ID], values), "of 'views': 'url'"),
-    "scan": (lambda counters, values: counters.scan(_BY_ID, values), "of 'by_id': 'url'"),
+    "groups": (lambda counters, values: counters.groups(_BY_ID, values), "of 'by_id': 'url'"),
     "distinct": (lambda counters, values: counters.get(_VISITORS, values)["distinct"], "of 'visitors': 'url'"),
     "histogram": (lambda counters, values: counters.get(_SIZES, values)["bins"], "of 'sizes': none"),
     "top": (lambda counters, values: counters.top(_TOP, values), "of 'top': none"),

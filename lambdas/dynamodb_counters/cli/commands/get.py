@@ -51,13 +51,13 @@ _GROUP: Final = options(
 
 @click.command()
 @_GROUP
-@asking(*SPAN, "p", "order", "limit", "next", "consistent")
+@asking(*SPAN, "p", "order", "limit", "next", "scan", "consistent")
 @_EVERYTHING
 @shared
 def get(session: Session, **choices: Any) -> None:
     """Read one group of NAME; what counts by time, over a span of it.
 
-    Without the fields of its sort key, all groups of the partition are listed.
+    Without the fields of its sort key, all groups of the partition are listed; without any, with --scan, all groups.
     """
     _read(session, "get", **choices)
 
