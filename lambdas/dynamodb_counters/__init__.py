@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from dynamodb_counters._reads.span_reads import ActiveReader as ActiveReader
     from dynamodb_counters._reads.span_reads import Distribution as Distribution
     from dynamodb_counters._reads.span_reads import DistributionReader as DistributionReader
+    from dynamodb_counters._reads.span_reads import Integral as Integral
+    from dynamodb_counters._reads.span_reads import WindowCount as WindowCount
     from dynamodb_counters._reads.span_reads import WindowReader as WindowReader
-    from dynamodb_counters._reads.window_counts import Integral as Integral
-    from dynamodb_counters._reads.window_counts import WindowCount as WindowCount
     from dynamodb_counters._writes.leases import Leases as Leases
     from dynamodb_counters._writes.outcomes import Outcome as Outcome
     from dynamodb_counters._writes.outcomes import Outcomes as Outcomes
@@ -72,8 +72,7 @@ _NAMES = {
     "_items.conditions": "Attr Condition",
     "_reads.events": "Explanation Line",
     "_reads.group_reads": "Extreme",
-    "_reads.span_reads": "ActiveReader Distribution DistributionReader WindowReader",
-    "_reads.window_counts": "Integral WindowCount",
+    "_reads.span_reads": "ActiveReader Distribution DistributionReader Integral WindowCount WindowReader",
     "_quarantine.quarantine": "Quarantined",
     "_writes.outcomes": "Outcome Outcomes OutcomeStatus",
     "errors": "ChangedError CountersError EraseError InvalidArgumentError RejectedEventError "

@@ -172,7 +172,7 @@ WRITES: Final = r"""
 + if page is None:
 ? test_measure_guards.py::test_a_unit_whose_page_has_split_is_read_whole
 
-== _reads/window_counts.py
+== _reads/span_reads.py
 * moments are taken to be counted from 1970 on
 - + span.tier.start(bucket) * add_up(span, [(bucket, numbers)])
 +

@@ -44,12 +44,12 @@ from dynamodb_counters._reads.span_reads import (
     Distribution,
     DistributionReader,
     SpanReader,
+    WindowCount,
     WindowReader,
     count_intervals,
     read_distribution,
     series_spans,
 )
-from dynamodb_counters._reads.window_counts import WindowCount
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import Interval, Span, plan_queries, read_cost, utc
 from dynamodb_counters.errors import InvalidArgumentError

@@ -53,9 +53,8 @@ from dynamodb_counters._items.table_schema import (
 from dynamodb_counters._layouts import Layouts, all_parts, part_of
 from dynamodb_counters._reads.group_reads import sort_key_range
 from dynamodb_counters._reads.question import SPAN, Question
-from dynamodb_counters._reads.span_reads import count_intervals
+from dynamodb_counters._reads.span_reads import add_up, count_intervals
 from dynamodb_counters._reads.table_reads import Item, TableReads, asked_group, query, read_items, scan_units
-from dynamodb_counters._reads.window_counts import add_up
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import FIRST_SECOND, LAST_SECOND, TOTAL, Interval, Span, seconds_of, utc
 from dynamodb_counters.errors import InvalidArgumentError

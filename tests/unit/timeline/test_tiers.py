@@ -11,7 +11,7 @@ import pytest
 
 from dynamodb_counters import Event, InvalidArgumentError, Window
 from dynamodb_counters._declarations.codec import decode, encode
-from dynamodb_counters._reads.window_counts import add_up
+from dynamodb_counters._reads.span_reads import add_up
 from dynamodb_counters._timeline.tiers import (
     BY_LETTER,
     DAYS,
