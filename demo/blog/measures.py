@@ -45,7 +45,7 @@ class Measures(NamedTuple):
         by_day = zip(truth.days, sizes.series(start, end, step="day"), strict=True)
         found[_P95] = _known({str(day): spread.p(0.95) for day, spread in by_day})
         with ThreadPoolExecutor(_THREADS) as pool:
-            latest = pool.map(lambda client: counters.largest(self.latest, clientId=client), truth.latest)
+            latest = pool.map(lambda client: counters.extremes(self.latest, clientId=client), truth.latest)
             views = [(client, view) for client, views in zip(truth.latest, latest, strict=True) for view in views]
         found[_LATEST] = {client: _seconds(view.value) for client, view in views}
         found[_PAGES] = {f"{client} {view.shown['url']}": _seconds(view.value) for client, view in views}

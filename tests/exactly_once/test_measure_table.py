@@ -31,6 +31,7 @@ from dynamodb_counters import (
     Window,
 )
 from dynamodb_counters._declarations import Declaration, flatten
+from dynamodb_counters._reads.question import ORDERS
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.counters_in_memory import counters_in_memory
 
@@ -95,7 +96,7 @@ def _of(kind: Any, read: Callable[[Counters, Any], Any], **arguments: Any) -> Me
 
 
 def _extremes(counters: Counters, declared: Extremes) -> Any:
-    largest, smallest = counters.largest(declared, shop="a", count=9), counters.smallest(declared, shop="a", count=9)
+    largest, smallest = (counters.extremes(declared, shop="a", count=9, order=order) for order in ORDERS)
     return [[(each.value, each.items, each.shown) for each in found] for found in (largest, smallest)]
 
 

@@ -50,7 +50,7 @@ def _read(bench: Workbench, url: str) -> list[Any]:
         counters.window(hourly, url=url).between(START, end).bins,
         [each.count for each in counters.window(users, url=url).rolling(START, end, timedelta(days=30))],
         counters.window(level, url=url).integral(START, end).value,
-        [each.value for each in counters.largest(latest, url=url, count=100)],
+        [each.value for each in counters.extremes(latest, url=url, count=100)],
     ]
 
 

@@ -159,12 +159,12 @@ def test_extremes_are_those_of_the_events_there_are(seed: int, source: Event) ->
         for route in "ab":
             own = [each for each in kept.values() if each["route"] == route]
             ordered: list[Any] = sorted((each["ms"], each["id"]) for each in own)
-            found = counters.largest(slowest, route=route, count=5)
+            found = counters.extremes(slowest, route=route, count=5)
             assert [(each.value, each.shown["id"]) for each in found] == ordered[::-1][:5]
-            found = counters.smallest(slowest, route=route, count=500)
+            found = counters.extremes(slowest, route=route, count=500, order="smallest")
             assert [(each.value, each.shown["id"]) for each in found] == ordered
             by_time = sorted((datetime.fromisoformat(each["at"]), each["id"], str(each["ms"])) for each in own)
-            found = counters.largest(latest, route=route)
+            found = counters.extremes(latest, route=route)
             assert [(each.value, each.shown["id"], each.shown["ms"]) for each in found] == by_time[-1:]
 
 
@@ -173,5 +173,5 @@ def test_equal_values_are_one_with_the_number_of_their_items() -> None:
     with counters_in_memory([sizes]) as counters:
         for number, size in enumerate([3, 7, 7]):
             counters.accept(REQUEST, {"id": f"{number}", "ms": size, "revision": 1})
-        [largest] = counters.largest(sizes)
+        [largest] = counters.extremes(sizes)
     assert (largest.value, largest.items, largest.shown) == (7, 2, {})

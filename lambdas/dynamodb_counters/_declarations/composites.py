@@ -411,7 +411,7 @@ _ADVICE: Final[dict[type, tuple[str, str]]] = {
     Distinct: ("a Distinct", "use get(), or its `total`"),
     Percentiles: ("Percentiles", "use get() or, with a `time`, window()"),
     ActiveMembers: ("ActiveMembers", "use window()"),
-    Extremes: ("Extremes", "use largest() or smallest()"),
+    Extremes: ("Extremes", "use extremes()"),
     Event: ("an Event", "declare an Aggregate over it, or use events()"),
     Items: ("Items", "declare an Aggregate over them"),
     Aggregate: ("an Aggregate", "use get()"),

@@ -268,10 +268,9 @@ def _distribution(documents: Documents, question: Question) -> Document:
 
 
 def _extremes(documents: Documents, question: Question) -> Document:
-    table, declared, limit = documents.table, question.declared, question.limit
-    read = partial(read_extremes, table, declared, question.values, limit, consistent=question.consistent)
-    orders = ORDERS if question.order is None else (question.order,)
-    ends = {order: fitting([plain(each) for each in read(forward=order == "smallest")]) for order in orders}
+    declared, orders = question.declared, ORDERS if question.order is None else (question.order,)
+    read = partial(read_extremes, documents.table, declared, question.values, consistent=question.consistent)
+    ends = {order: fitting([plain(each) for each in read(order, question.limit)]) for order in orders}
     return {"extremes": declared.name, "values": question.values, **ends}
 
 

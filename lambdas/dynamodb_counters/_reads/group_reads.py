@@ -20,7 +20,7 @@ from dynamodb_counters._declarations import (
     Percentiles,
     Ranking,
 )
-from dynamodb_counters._declarations.checks import require_bool, require_count
+from dynamodb_counters._declarations.checks import require_bool, require_choice, require_count
 from dynamodb_counters._declarations.composites import group_fields, require_declaration
 from dynamodb_counters._declarations.groups import (
     Given,
@@ -39,6 +39,7 @@ from dynamodb_counters._fold.page_layout import digest_of
 from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, parse_number, read_number, whole
 from dynamodb_counters._items.derived_fields import value_of
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK, TYPE
+from dynamodb_counters._reads.question import ORDERS, Order
 from dynamodb_counters._reads.span_reads import Distribution, read_distribution
 from dynamodb_counters._reads.table_reads import (
     Item,
@@ -462,14 +463,24 @@ class Extreme:
 
 
 class ExtremeReads(TableReads):
-    def largest(
-        self, extremes: Extremes, values: Given = None, /, *, count: int = 1, consistent: bool = False, **fields: object
+    def extremes(
+        self,
+        extremes: Extremes,
+        values: Given = None,
+        /,
+        *,
+        order: Order = "largest",
+        count: int = 1,
+        consistent: bool = False,
+        **fields: object,
     ) -> list[Extreme]:
-        """Read the largest values of a group, the largest first: one Query.
+        """Read the first values of a group from one end: one Query.
 
         Parameters
         ----------
         extremes : Extremes
+        order : {"largest", "smallest"}, optional
+            Which value comes first. Default the largest.
         count : int, optional
             Most values to return. Default 1.
         values, consistent, **fields
@@ -477,44 +488,24 @@ class ExtremeReads(TableReads):
 
         Examples
         --------
-        >>> counters.largest(SLOWEST, route="/", count=3)[0].value  # doctest: +SKIP
+        >>> counters.extremes(SLOWEST, route="/", count=3)[0].value  # doctest: +SKIP
         812
         """
-        return self._first(extremes, given(values, fields), count, consistent=consistent, forward=False)
-
-    def smallest(
-        self, extremes: Extremes, values: Given = None, /, *, count: int = 1, consistent: bool = False, **fields: object
-    ) -> list[Extreme]:
-        """Read the smallest values of a group, the smallest first: one Query.
-
-        Parameters
-        ----------
-        extremes, count, values, consistent, **fields
-            As in `largest`.
-
-        Examples
-        --------
-        >>> counters.smallest(SEEN, client="c1")[0].value  # doctest: +SKIP
-        datetime.datetime(2026, 11, 20, 10, 30, tzinfo=datetime.timezone.utc)
-        """
-        return self._first(extremes, given(values, fields), count, consistent=consistent, forward=True)
-
-    def _first(
-        self, extremes: Extremes, values: Mapping[str, object], count: int, *, consistent: bool, forward: bool
-    ) -> list[Extreme]:
         require_declaration(extremes, Extremes)
+        require_choice("order", order, ORDERS)
         require_count("count", count)
-        return read_extremes(self._table, extremes._counted, values, count, consistent=consistent, forward=forward)
+        group = given(values, fields)
+        return read_extremes(self._table, extremes._counted, group, order, count, consistent=consistent)
 
 
 def read_extremes(
-    table: Table, counted: Aggregate, values: Mapping[str, object], count: int, *, consistent: bool, forward: bool
+    table: Table, counted: Aggregate, values: Mapping[str, object], order: str, count: int, *, consistent: bool
 ) -> list[Extreme]:
     """The first values of a group from either end, by the aggregate that counts the items of each value."""
     values, complete = asked_group(table, counted, values, group_fields(counted))
     value, *shown = counted._sk_template.fields
     pk, found = counted._pk_template.render(values), []
-    options = {"ScanIndexForward": forward, "PaginationConfig": {"PageSize": _AT_A_TIME}}
+    options = {"ScanIndexForward": order == "smallest", "PaginationConfig": {"PageSize": _AT_A_TIME}}
     items = query(table, pk, sort_key_range([counted]), consistent=consistent, **options)
     # An item stays at 0 when its value is gone.
     present = (item for item in items if read_number(item, "items") > 0 and item[TYPE]["S"] == counted.name)

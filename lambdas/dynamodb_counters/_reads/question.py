@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from types import MappingProxyType
-from typing import Annotated, Any, Final, NamedTuple, TypeAlias, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
 from dynamodb_counters._declarations.composites import TIMED, group_fields, longest_of, read_by, require_answerable
@@ -52,7 +52,8 @@ MAX_DURATION: Final = timedelta(days=366)
 MAX_STEPS: Final = 200
 """Steps of a series that a stranger may ask for."""
 
-ORDERS: Final = ("largest", "smallest")
+Order: TypeAlias = Literal["largest", "smallest"]
+ORDERS: Final = get_args(Order)
 SHARES: Final = ("0.5", "0.9", "0.95", "0.99", "1")
 _SHARES: Final = r"(0(\.[0-9]{1,6})?|1)(,(0(\.[0-9]{1,6})?|1)){0,19}"
 MAX_LIMIT: Final = 1000
