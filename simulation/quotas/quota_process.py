@@ -124,7 +124,7 @@ class Process:
         except (ClientError, BotoCoreError) as error:
             if may_be_done(error):
                 about = self.name, request["Key"]["sk"]["S"]
-                self.doubtful[about] += int(request["ExpressionAttributeValues"][":units"]["N"])
+                self.doubtful[about] += abs(int(request["ExpressionAttributeValues"][":units"]["N"]))
             raise
 
     def step(self) -> None:

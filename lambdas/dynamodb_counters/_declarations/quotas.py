@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import timedelta, tzinfo
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from dynamodb_counters._declarations.checks import Fields, field_names, named_key, require_count, require_name
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
 from dynamodb_counters._items.table_schema import LEASES_PREFIX, MAX_LEASE_FIELDS, MAX_PK_BYTES
-from dynamodb_counters._timeline.tiers import DAY, PERIODS, Period, period_start, periods, time_zone, utc
+from dynamodb_counters._timeline.tiers import PERIODS, Period, periods, time_zone, utc
 from dynamodb_counters.errors import InvalidArgumentError
 
 MOST_CALLS: Final = 10**15
@@ -96,13 +98,6 @@ class Quota:
             start, name = int(moment // length) * length, f"{length}s"
             end = start + length
         else:
-            zone, name = time_zone(self.tz), self.per
-            start = period_start(self.per, moment, zone)
-            begins = periods(self.per, start, start + 367 * DAY, zone)
-            end = next(begin for begin in begins if begin > start)
+            name = self.per
+            start, end = islice(periods(name, moment, math.inf, time_zone(self.tz)), 2)
         return QuotaPeriod(start, end, f"{name}#{utc(start):%Y-%m-%dT%H:%M:%SZ}")
-
-    def _periods(self, now: float) -> tuple[QuotaPeriod, ...]:
-        """The periods that it may be, by a clock that shows `now`: two, near the end of one."""
-        error = self.clock_error / timedelta(seconds=1)
-        return tuple(dict.fromkeys(self._period(moment) for moment in (now - error, now + error)))

@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -25,8 +25,6 @@ from dynamodb_counters._timeline.tiers import utc
 from dynamodb_counters.errors import InDoubtError, InvalidArgumentError, UnavailableError
 
 RESERVED: Final = "reserved"
-
-_ZERO: Final = {"N": "0"}
 
 _SHARE: Final = 8
 """A portion is at most this part of what is left, so that the last calls are not all held by the first to come."""
@@ -46,8 +44,8 @@ class Holding:
         self.units = 0
         self._table, self._quota = table, quota
         self._key = {PK: {"S": pk}, SK: {"S": period.sk}}
-        self._reserved = 0
-        """By all processes, as the item was met last."""
+        self._left = quota.limit
+        """What no process holds, as the item was met last."""
         self._size = 1
         self._reserved_at = self._refused_at = -math.inf
 
@@ -55,70 +53,56 @@ class Holding:
         """Hold `n` calls or more; False if the limit does not leave so many."""
         for _ in self._table.tries():
             missing, now = n - self.units, self._table.clock()
-            if missing <= 0:
-                return True
-            left = self._quota.limit - self._reserved
-            if missing > left and now < self._refused_at + _PAUSE:
+            if missing > self._left and now < self._refused_at + _PAUSE:
                 return False
             lasted, self._reserved_at = now - self._reserved_at, now
             if lasted < _LASTS:
                 self._size = min(2 * self._size, self._quota._portion_size)
             elif lasted > 4 * _LASTS:
                 self._size = max(1, self._size // 2)
-            units = max(missing, min(self._size, left // _SHARE))
+            units = max(missing, min(self._size, self._left // _SHARE))
             try:
-                is_done = self._change(units, "reserved")
+                if self._add(units, "reserved"):
+                    self.units += units
+                    return True
             except InDoubtError:
                 # The next one may be given up, too: it asks for no more than is missing.
                 self._size, self._reserved_at = 1, -math.inf
                 raise
-            if is_done:
-                self.units += units
-                return True
             self._refused_at = now
         return False
 
     def give_back(self) -> None:
         """Give back what is held, once."""
         units, self.units = self.units, 0
-        if not units:
-            return
         try:
-            self._change(-units, "given back")
-        except InDoubtError:
-            raise
-        except (ClientError, BotoCoreError, UnavailableError):
-            self.units = units  # Certainly not done.
+            if units:
+                self._add(-units, "given back")
+        except (ClientError, BotoCoreError, UnavailableError) as error:
+            self.units = 0 if isinstance(error, InDoubtError) else units
             raise
 
-    def _change(self, units: int, done: str) -> bool:
-        """Add to what is reserved, or subtract; return whether the item took it."""
-        try:
-            item, is_done = self._table.update_once(self._reservation(units), done), True
-        except self._table.client.exceptions.ConditionalCheckFailedException as refusal:
-            item, is_done = item_of(refusal), False
-        self._reserved = int(item.get(RESERVED, _ZERO)["N"])
-        return is_done
-
-    def _reservation(self, units: int) -> dict[str, Any]:
-        """An update of the period's item: add to what is reserved, within the limit, or subtract."""
-        names, values = {"#reserved": RESERVED}, {":units": {"N": str(abs(units))}}
-        if units < 0:
-            update, condition = "SET #reserved = #reserved - :units", "#reserved >= :units"
+    def _add(self, units: int, done: str) -> bool:
+        """Add to what the period's item says is reserved, within the limit, or subtract; return whether it took it."""
+        if units > 0:
+            condition, bound = "attribute_not_exists(#reserved) OR #reserved <= :bound", self._quota.limit - units
         else:
-            update = "SET #reserved = if_not_exists(#reserved, :zero) + :units, #type = :type, #ttl = :ttl"
-            condition = "(attribute_not_exists(#reserved) OR #reserved <= :room)"
-            names |= {"#type": TYPE, "#ttl": TTL}
-            values |= {":zero": _ZERO, ":room": {"N": str(self._quota.limit - units)}}
-            values |= {":type": {"S": QUOTA}, ":ttl": {"N": str(self.period.end + KEPT_LONGER)}}
-        return {
+            condition, bound = "#reserved >= :bound", -units
+        values = {":type": {"S": QUOTA}, ":ttl": {"N": str(self.period.end + KEPT_LONGER)}}
+        request = {
             "TableName": self._table.name,
             "Key": self._key,
-            "UpdateExpression": update,
+            "UpdateExpression": "ADD #reserved :units SET #type = :type, #ttl = :ttl",
             "ConditionExpression": condition,
-            "ExpressionAttributeNames": names,
-            "ExpressionAttributeValues": values,
+            "ExpressionAttributeNames": {"#reserved": RESERVED, "#type": TYPE, "#ttl": TTL},
+            "ExpressionAttributeValues": {":units": {"N": str(units)}, ":bound": {"N": str(bound)}, **values},
         }
+        try:
+            item, is_done = self._table.update_once(request, done), True
+        except self._table.client.exceptions.ConditionalCheckFailedException as refusal:
+            item, is_done = item_of(refusal), False
+        self._left = self._quota.limit - int(item.get(RESERVED, {"N": "0"})["N"])
+        return is_done
 
 
 class Leases:
@@ -144,7 +128,6 @@ class Leases:
             raise InvalidArgumentError("values", values, allowed)
         self._table, self._quota = table, quota
         self._pk = quota._pk_template.render(values)
-        self._error = quota.clock_error.total_seconds()
         self._forget()
 
     def take(self, n: int = 1) -> bool:
@@ -170,10 +153,7 @@ class Leases:
             the request asked for count as used.
         """
         require_count("n", n, MOST_CALLS)
-        if self._pid != os.getpid():
-            # A child must not grant what its parent holds.
-            self._forget()
-        with self._lock:
+        with self._own_lock():
             for _ in range(TRIES):
                 current = self._current()
                 short = [holding for holding in current if holding.units < n]
@@ -192,9 +172,7 @@ class Leases:
         Do it when the process ends, or has nothing to do for long. Afterward, calls reserve again. An error of DynamoDB
         is raised; releasing again completes it. Where an answer is lost, what it gave back may count as used.
         """
-        if self._pid != os.getpid():
-            self._forget()
-        with self._lock:
+        with self._own_lock():
             self._current()
             for holding in self._holdings.values():
                 holding.give_back()
@@ -211,18 +189,20 @@ class Leases:
         self.release()
 
     def _forget(self) -> None:
-        self._pid = os.getpid()
-        self._lock = threading.Lock()
-        self._holdings: dict[str, Holding] = {}
+        self._pid, self._lock, self._holdings = os.getpid(), threading.Lock(), dict[str, Holding]()
+
+    def _own_lock(self) -> threading.Lock:
+        if self._pid != os.getpid():
+            # A child must not grant what its parent holds.
+            self._forget()
+        return self._lock
 
     def _current(self) -> list[Holding]:
         """Holdings of the periods that it may be now: two, near the end of one."""
-        now = self._table.clock()
-        over = [sk for sk, held in self._holdings.items() if held.period.end <= now - self._error]
-        for sk in over:
-            # Calls left of a period that is over for all are of no use.
-            del self._holdings[sk]
+        now, error = self._table.clock(), self._quota.clock_error.total_seconds()
+        # Calls left of a period that is over for all are of no use.
+        self._holdings = {sk: holding for sk, holding in self._holdings.items() if holding.period.end > now - error}
         return [
             self._holdings.setdefault(period.sk, Holding(self._table, self._quota, self._pk, period))
-            for period in self._quota._periods(now)
+            for period in dict.fromkeys(self._quota._period(moment) for moment in (now - error, now + error))
         ]
