@@ -21,24 +21,20 @@ from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of, inserted
 from dynamodb_counters._fold.updates import Update
+from dynamodb_counters._items.bookkeeping import update_as_seen
+from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import Number, converted, parse_number, require_storable
 from dynamodb_counters._items.table_schema import COUNTED_IN, ONCE_SUFFIX, PK, SCORE, TYPE
 from dynamodb_counters._table import Table, conditional, item_of
 from dynamodb_counters._writes.accept import repetition
 from dynamodb_counters._writes.event_items import typed_item, with_ttl
 from dynamodb_counters._writes.outcomes import ACCEPTED, Outcome, OutcomeStatus, failed, rejected
-from dynamodb_counters.errors import (
-    InvalidArgumentError,
-    MalformedImageError,
-    UnavailableError,
-    UncountedError,
-)
+from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError, UnavailableError, UncountedError
 
 MAX_COUNTED: Final = 99
 """A transaction holds 100 items at most, one of which is the event.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html"""
 
-_BUSY: Final = f"nothing was written: {TRIES} times, other updates of the group came first"
 _COUNTER: Final = "a Counter: what the stream counts is changed by its items alone"
 Amount: TypeAlias = Mapping[str, Number | float] | Number | float
 _ZERO: Final = {"N": "0"}
@@ -69,19 +65,13 @@ def record_once(table: Table, event: Event, values: Mapping[str, Any], declarati
     if declared:
         # A later correction or deletion takes back exactly what has counted it.
         item[COUNTED_IN] = {"SS": [each.name for each in declared]}
-    put = {
-        "TableName": table.name,
-        "Item": item,
-        "ConditionExpression": f"attribute_not_exists({PK})",
-        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-    }
     # Any shard will do: it only spreads the writes of write-sharded groups.
-    shard = str(table.jitter())
-    writes, names = [{"Put": put}], ["", *(delta.layout.name for delta in folded.deltas)]
+    shard, met = str(table.jitter()), {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+    put = {"TableName": table.name, "Item": item, "ConditionExpression": f"attribute_not_exists({PK})"}
+    writes, names = [{"Put": {**put, **met}}], ["", *(delta.layout.name for delta in folded.deltas)]
     for delta in folded.deltas:
-        update = Update(delta.layout, delta.group, delta.measures, shard).request(table.name)
-        own = only_own(update, delta.layout.name)
-        writes.append({"Update": {**own, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}})
+        update = Update(delta.layout, delta.group, delta.measures, shard)
+        writes.append({"Update": {**_only_own(table, update, delta.layout), **met}})
     return _transact(table, event, writes, names)
 
 
@@ -113,7 +103,7 @@ def _transact(table: Table, event: Event, writes: list[Any], names: list[str]) -
                 return repetition(event, item, reasons[0].get("Item", item))
             if "ConditionalCheckFailed" in codes:
                 refused = codes.index("ConditionalCheckFailed")
-                writer = writer_of(reasons[refused].get("Item", {}), names[refused])
+                writer = _writer_of(reasons[refused].get("Item", {}), names[refused])
                 reason = f"{names[refused]!r} cannot count it: an item of its group is of {writer!r}"
                 return Outcome(OutcomeStatus.REJECTED, reason)
             outcome = failed(error)
@@ -124,21 +114,18 @@ def _transact(table: Table, event: Event, writes: list[Any], names: list[str]) -
 
 def increment(table: Table, counter: Counter, values: Mapping[str, object], amount: Amount) -> dict[str, Any]:
     """Add to a group at once and return its measures; not idempotent. A write-sharded group returns one item's."""
-    layout, group = open_group(table, counter, values)
+    layout, group = _open_group(table, counter, values)
     measures = [*counter.measures]
     amounts = {measures[0]: amount} if not isinstance(amount, Mapping) and len(measures) == 1 else amount
     if not isinstance(amounts, Mapping) or not amounts or not set(amounts) <= set(measures):
         allowed = f"a mapping of measures to numbers, of {counter.name!r}: {', '.join(measures)}"
         raise InvalidArgumentError("amount", amount, allowed)
     numbers = {name: require_storable("amount", converted("amount", number)) for name, number in amounts.items()}
-    update = Update(layout, group, numbers, str(table.jitter()))
-    request = only_own(update.request(table.name), layout.name)
+    request = _only_own(table, Update(layout, group, numbers, str(table.jitter())), layout)
     try:
         item = table.update_once(request, "counted")
-    except table.client.exceptions.ConditionalCheckFailedException as refusal:
-        require_own(item_of(refusal), layout.name)
-        raise
     except ClientError as error:
+        _require_own(item_of(error), layout.name)
         if error.response["Error"]["Code"] != "ValidationException":
             raise
         # The item cannot take it, as it is.
@@ -148,11 +135,11 @@ def increment(table: Table, counter: Counter, values: Mapping[str, object], amou
 
 def reset(table: Table, counter: Counter, values: Mapping[str, object]) -> dict[str, Any]:
     """Set a group's measures to 0 and return what they were; nothing is lost or counted twice."""
-    layout, group = open_group(table, counter, values)
-    items: list[Mapping[str, Any]] = []
+    layout, group = _open_group(table, counter, values)
+    items: list[Image] = []
     for key in layout.keys(group):
         try:
-            items.append(_reset_item(table, counter, layout, key))
+            items.append(_reset_item(table, counter, key))
         except (BotoCoreError, ClientError, InvalidArgumentError, UnavailableError) as error:
             if not items:
                 raise
@@ -161,67 +148,53 @@ def reset(table: Table, counter: Counter, values: Mapping[str, object]) -> dict[
     return dict(group_of(counter, values, items).measures)
 
 
-def _reset_item(table: Table, counter: Counter, layout: ItemLayout, key: Key) -> Mapping[str, Any]:
+def _reset_item(table: Table, counter: Counter, key: Key) -> Image:
     """Set what an item has counted to 0, if it still is what was read; return the item as it was read."""
     for _ in table.tries():
-        item: Mapping[str, Any] = table.read_item(key)
-        require_own(item, layout.name)
+        item = table.read_item(key)
+        _require_own(item, counter.name)
         counted = {name: item[name] for name in counter._attributes if parse_number(item.get(name, _ZERO)["N"])}
         if not counted:
             return item
-        names = {f"#n{index}": name for index, name in enumerate(counted)}
-        reads = {f":v{index}": number for index, number in enumerate(counted.values())}
         # Else what it ranks by was 0, and may have grown since: then the score goes with it.
         is_ranked = counter.ranking is not None and counter.ranking.measure in counted
-        score = {"#score": SCORE} if is_ranked else {}
-        request = {
-            "TableName": table.name,
-            "Key": key,
-            "UpdateExpression": "SET " + ", ".join(f"{name} = :zero" for name in (*names, *score)),
-            "ConditionExpression": " AND ".join(f"{name} = {read}" for name, read in zip(names, reads, strict=True)),
-            "ExpressionAttributeNames": {**names, **score},
-            "ExpressionAttributeValues": {":zero": _ZERO, **reads},
-        }
+        zeros = dict.fromkeys([*counted, SCORE] if is_ranked else counted, _ZERO)
+        request = update_as_seen(table.name, key, zeros, {TYPE: item.get(TYPE), **counted})
         before = ", ".join(f"{name}={number['N']}" for name, number in counted.items())
         try:
-            table.update_once(only_own(request, layout.name), f"reset, from {before}")
+            table.update_once(request, f"reset, from {before}")
         except table.client.exceptions.ConditionalCheckFailedException:
             continue
         return item
-    raise UnavailableError(_BUSY)
+    raise UnavailableError(f"nothing was written: {TRIES} times, other updates of the group came first")
 
 
-def open_group(table: Table, declared: Counter, values: Mapping[str, object]) -> tuple[ItemLayout, GroupKey]:
+def _open_group(table: Table, declared: Counter, values: Mapping[str, object]) -> tuple[ItemLayout, GroupKey]:
     if not isinstance(declared, Counter):
         raise InvalidArgumentError("counter", getattr(declared, "name", declared), _COUNTER)
     if not NameStates.of_table(table).counts(declared):
         raise UncountedError(declared.name)  # It is being dropped.
-    values = canonical_fields(declared, declared.fields, values)
-    layout, group = ItemLayout(declared), group_key(declared, values)
+    layout, group = ItemLayout(declared), group_key(declared, canonical_fields(declared, declared.fields, values))
     try:
         require_storable_group(group)
-        is_open = layout.closing_time is None or table.clock() < layout.closing_time(group)
     except MalformedImageError as error:
         raise InvalidArgumentError("values", dict(values), f"at most {MAX_GROUP_BYTES} bytes of UTF-8") from error
-    except ValueError:
-        raise InvalidArgumentError("values", dict(values), "a time as the key has it, such as 2026-11-20") from None
-    if not is_open:
+    if layout.closing_time is not None and layout.closing_time(group) <= table.clock():
         # All that looks at it has counted it for good.
         raise InvalidArgumentError("values", dict(values), f"a group of {layout.name!r} whose retention is not over")
     return layout, group
 
 
-def only_own(request: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _only_own(table: Table, update: Update, layout: ItemLayout) -> dict[str, Any]:
     """An update on condition that no other declaration has written the item."""
     is_own = "(attribute_not_exists(#own) OR #own = :own)"
-    return conditional(request, is_own, {"#own": TYPE}, {":own": {"S": name}})
+    return conditional(update.request(table.name), is_own, {"#own": TYPE}, {":own": {"S": layout.name}})
 
 
-def writer_of(item: Mapping[str, Any], name: str) -> str:
-    return str(item.get(TYPE, {}).get("S", name))
-
-
-def require_own(item: Mapping[str, Any], name: str) -> None:
-    writer = writer_of(item, name)
-    if writer != name:
+def _require_own(item: Image, name: str) -> None:
+    if (writer := _writer_of(item, name)) != name:
         raise InvalidArgumentError("aggregate", name, f"{writer!r}, which has written the item of this group")
+
+
+def _writer_of(item: Image, name: str) -> str:
+    return str(item.get(TYPE, {}).get("S", name))
