@@ -21,14 +21,14 @@ from dynamodb_counters._fold import updates
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.page_layout import Page, texts_of
 from dynamodb_counters._items.conditions import Image
-from dynamodb_counters._writes import accept, chunk_writes
+from dynamodb_counters._writes import chunk_writes
 
 _EAGER: Final = (
     (commit, "PRUNED_AT", 1),
     (commit, "_SPARE_BYTES", 1024),
     (exactly_once, "PRUNED_EVERY", 1),
     (checkpoints, "WORTH_A_WRITE", 1),
-    (accept, "KEPT_LONGER", 3600),
+    (chunk_writes, "KEPT_LONGER", 3600),
 )
 _SMALL: Final = ((run_items, "MOST_BYTES", 120), (runner, "MOST_HELD", 50))
 

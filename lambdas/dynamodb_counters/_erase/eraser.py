@@ -65,6 +65,7 @@ from dynamodb_counters._writes.chunk_writes import (
     ChunkLog,
     Entry,
     LogKey,
+    closing_time,
     erased_digests,
     write_entries,
 )
@@ -216,7 +217,6 @@ class _Log:
 
     bucket: str
     part: str
-    expires_at: int | None
     events: dict[bytes, Image] = field(default_factory=dict)
 
 
@@ -264,26 +264,23 @@ class PackedEvents:
         for row in rows:
             if self._wanted.has_values(row.values):
                 part, bucket = item[PK]["S"].removeprefix(self._prefix), chunk_bucket(item[SK]["S"])
-                expires_at = int(item[TTL]["N"]) if TTL in item else None
-                log = logs.setdefault((part, bucket), _Log(bucket, part, expires_at))
+                log = logs.setdefault((part, bucket), _Log(bucket, part))
                 log.events[self._identity.digest(row.values)] = row.values
 
     def _tell(self, found: _Log, *, keeps_counts: bool) -> None:
         """Record in the log that the events are gone, unless its bucket takes no events any more."""
         event, now = self._wanted.event, self._table.clock()
         assert event.packed is not None
-        if found.expires_at is not None and found.expires_at - DAY <= now:
-            return
         start = int(datetime.fromisoformat(found.bucket).timestamp())
-        log = ChunkLog(self._table, event, LogKey(event.name, found.part, start), found.expires_at)
+        if closing_time(event, start) <= now:
+            return
+        log = ChunkLog(self._table, event, LogKey(event.name, found.part, start))
         try:
             if not keeps_counts:
-                entries = [Entry(0, "", digest, values, retracts=True) for digest, values in found.events.items()]
-                write_entries(self._table, log, entries, event.packed.chunk_bytes)
-                for entry in entries:
-                    assert entry.outcome is not None
-                    if entry.outcome.status not in ("accepted", "duplicate", "too_late"):
-                        raise CountersError(f"some events may not be retracted: {entry.outcome.reason}")
+                entries = [Entry("", digest, values, retracts=True) for digest, values in found.events.items()]
+                for outcome in write_entries(self._table, log, entries, event.packed.chunk_bytes):
+                    if outcome.status not in ("accepted", "duplicate", "too_late"):
+                        raise CountersError(f"some events may not be retracted: {outcome.reason}")
             self._mark(log, found.events)
         except (BucketHoleError, MalformedImageError):
             return  # No process writes to such a log.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._assumptions import KEPT_LONGER
-from dynamodb_counters._declarations import Event, Packed
+from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.checks import require_choice
 from dynamodb_counters._declarations.composites import require_declaration
 from dynamodb_counters._declarations.groups import identity
@@ -18,9 +18,9 @@ from dynamodb_counters._items.conditions import Image, TypedValue, present
 from dynamodb_counters._items.conversions import event_seconds, plain_value
 from dynamodb_counters._items.table_schema import PK, SK, TYPE, is_reserved
 from dynamodb_counters._layouts import Layouts, part_of
-from dynamodb_counters._table import MAX_STATEMENT_CHARACTERS, Table, calls_of, item_of, time_left
+from dynamodb_counters._table import MAX_STATEMENT_CHARACTERS, Table, calls_of, item_of
 from dynamodb_counters._timeline.tiers import utc
-from dynamodb_counters._writes.chunk_writes import ChunkLogs, Entry, LogKey, write_entries
+from dynamodb_counters._writes.chunk_writes import ChunkLogs, Entry, LogKey, closing_time, write_entries
 from dynamodb_counters._writes.event_items import key_item, require_mapping, typed_item, with_ttl
 from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, OutcomeStatus, failed, reason_of, rejected
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError, UnavailableError
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 Conflicts: TypeAlias = Literal["free", "read"]
 
-Placed: TypeAlias = tuple[dict[LogKey, list[Entry]], dict[int, Outcome]]
-"""Entries by log, and the outcomes of those that have none."""
+Placed: TypeAlias = tuple[dict[LogKey, dict[int, Entry]], dict[int, Outcome]]
+"""Entries by log and index, and the outcomes of those that have none."""
 
 _MOST_NAMES = 10
 
@@ -78,38 +78,35 @@ def accept_many(
     if event.packed is not None and items:
         outcomes |= accept_packed(table, event, items)
         items = {}
-    by_key: dict[tuple[str, str], dict[int, dict[str, Any]]] = {}
-    for index, item in items.items():
-        by_key.setdefault(identity(item), {})[index] = with_ttl(table, event, item)
-    groups = [list(items.values()) for items in by_key.values()]
-    for items, found in zip(by_key.values(), _settle(table, event, groups, conflicts), strict=True):
-        outcomes |= zip(items, found, strict=True)
+    outcomes |= _insert_all(table, event, items, conflicts)
     return [outcomes[index] for index in range(len(outcomes))]
 
 
-def _settle(table: Table, event: Event, alike: list[list[dict[str, Any]]], conflicts: Conflicts) -> list[list[Outcome]]:
-    """Insert items, given together with those of their key; return the outcomes of each key."""
+def _insert_all(
+    table: Table, event: Event, items: Mapping[int, dict[str, Any]], conflicts: Conflicts
+) -> dict[int, Outcome]:
+    """Insert items of any keys; return their outcomes by index."""
+    alike: dict[tuple[str, str], list[int]] = {}
+    for index, item in items.items():
+        alike.setdefault(identity(with_ttl(table, event, item)), []).append(index)
     if event.version is not None:
         # PartiQL cannot say "unless newer": one call per item, and the versions of a key one after the other.
-        return table.each(lambda items: [insert(table, event, item) for item in items], alike)
-    first = insert_many(table, event, [items[0] for items in alike])
+        done = table.each(lambda key: [(at, insert(table, event, items[at])) for at in alike[key]], [*alike])
+        return dict(chain.from_iterable(done))
+    firsts = [indexes[0] for indexes in alike.values()]
+    outcomes = dict(zip(firsts, insert_many(table, event, [items[index] for index in firsts]), strict=True))
     if conflicts == "read" and table.bulk == "partiql":
-        first = _compared(table, event, [items[0] for items in alike], first)
-    return [
-        [outcome, *(_repeated(table, event, items[0], outcome, item) for item in items[1:])]
-        for outcome, items in zip(first, alike, strict=True)
-    ]
-
-
-def _compared(table: Table, event: Event, items: list[dict[str, Any]], outcomes: list[Outcome]) -> list[Outcome]:
-    """The outcomes, with duplicates compared to what is stored: PartiQL does not return it."""
-    places = [index for index, outcome in enumerate(outcomes) if outcome == DUPLICATE]
-    read = table.side_by_side(lambda index: table.read_item({name: items[index][name] for name in (PK, SK)}), places)
-    compared = list(outcomes)
-    for index, stored in read:
-        item = items[index]
-        compared[index] = failed(stored) if isinstance(stored, Exception) else repetition(event, item, stored or item)
-    return compared
+        # It does not return what is stored.
+        met = [index for index in firsts if outcomes[index] == DUPLICATE]
+        for index, stored in table.side_by_side(lambda index: table.read_item(_key_of(items[index])), met):
+            if isinstance(stored, Exception):
+                outcomes[index] = failed(stored)
+            else:
+                outcomes[index] = repetition(event, items[index], stored or items[index])
+    for first, *others in alike.values():
+        for index in others:
+            outcomes[index] = _repeated(table, event, items[first], outcomes[first], items[index])
+    return outcomes
 
 
 def _repeated(table: Table, event: Event, first: dict[str, Any], outcome: Outcome, item: dict[str, Any]) -> Outcome:
@@ -128,18 +125,21 @@ def retract(table: Table, event: Event, values: Mapping[str, Any]) -> bool:
     require_mapping(values)
     item = key_item(event, values)
     if event.packed is None:
-        key = {name: item[name] for name in (PK, SK)}
-        return "Attributes" in table.client.delete_item(TableName=table.name, Key=key, ReturnValues="ALL_OLD")
-    placed, outcomes = _placed(table, event, {0: item}, retracts=True)
-    [outcome] = (outcomes | _write(table, event, placed)).values()
+        return "Attributes" in table.client.delete_item(TableName=table.name, Key=_key_of(item), ReturnValues="ALL_OLD")
+    entries, outcomes = _placed(table, event, {0: item}, retracts=True)
+    [outcome] = (outcomes | _write(table, event, entries)).values()
     if outcome.status == OutcomeStatus.REJECTED:
         raise InvalidArgumentError("values", dict(values), f"an event that can be accepted ({outcome.reason})")
     if outcome.status == OutcomeStatus.FAILED:
         raise UnavailableError(f"the event may not be retracted: {outcome.reason}; retract it again")
-    return any(entry.was_live for entries in placed.values() for entry in entries)
+    return outcome == ACCEPTED and any(entry.row.sign == "-" for log in entries.values() for entry in log.values())
 
 
-def accept_packed(table: Table, event: Event, items: Mapping[int, Mapping[str, Any]]) -> dict[int, Outcome]:
+def _key_of(item: Image) -> Any:
+    return {name: item[name] for name in (PK, SK)}
+
+
+def accept_packed(table: Table, event: Event, items: Mapping[int, Image]) -> dict[int, Outcome]:
     try:
         entries, outcomes = _placed(table, event, items, retracts=False)
     except (ClientError, BotoCoreError) as error:
@@ -147,67 +147,48 @@ def accept_packed(table: Table, event: Event, items: Mapping[int, Mapping[str, A
     return outcomes | _write(table, event, entries)
 
 
-def _placed(table: Table, event: Event, items: Mapping[int, Mapping[str, Any]], *, retracts: bool) -> Placed:
+def _placed(table: Table, event: Event, items: Mapping[int, Image], *, retracts: bool) -> Placed:
     Layouts.of_table(table).require(event, puts=True)
-    entries, outcomes, now = dict[LogKey, list[Entry]](), dict[int, Outcome](), table.clock()
+    entries, outcomes, now = dict[LogKey, dict[int, Entry]](), dict[int, Outcome](), table.clock()
     for index, item in items.items():
-        place = _log_entry(event, item, now, index, retracts=retracts)
+        values = {name: value for name, value in item.items() if name not in (PK, SK, TYPE)}
+        digest = digest_of(item[PK]["S"], item[SK]["S"])
+        place = _log_of(event, values, digest, now)
         if isinstance(place, Outcome):
             outcomes[index] = place
         else:
-            key, entry = place
-            entries.setdefault(key, []).append(entry)
+            entries.setdefault(place, {})[index] = Entry(item[PK]["S"], digest, values, retracts)
     return entries, outcomes
 
 
-def _log_entry(
-    event: Event, item: Mapping[str, Any], now: float, index: int, *, retracts: bool
-) -> tuple[LogKey, Entry] | Outcome:
+def _log_of(event: Event, values: Image, digest: bytes, now: float) -> LogKey | Outcome:
+    """The log of an event, or the refusal of one that has no time, or comes too early or too late."""
     packed = event.packed
     assert packed is not None
-    values = {name: value for name, value in item.items() if name not in (PK, SK, TYPE)}
+    name, tolerance = packed.time, packed.future_tolerance
     try:
-        seconds = event_seconds(present(values.get(packed.time), packed.time))
-        digest = digest_of(item[PK]["S"], item[SK]["S"])
-        start = seconds // packed._bucket_seconds * packed._bucket_seconds
-        key = LogKey(event.name, part_of(packed, digest, values), start)
+        seconds = event_seconds(present(values.get(name), name))
+        key = LogKey(event.name, part_of(packed, digest, values), seconds - seconds % packed._bucket_seconds)
     except MalformedImageError as error:
-        allowed, refusal = f"the time of a packed event ({error})", None
-        if packed.time in values:
-            refusal = InvalidArgumentError(packed.time, plain_value(values[packed.time]), allowed)
-        return Outcome(OutcomeStatus.REJECTED, str(error), error=refusal)
-    end = start + packed._bucket_seconds
-    over = None if event.retention is None else end + event.retention.total_seconds()
-    if (refused := _refused(event, packed, seconds, over, now)) is not None:
-        return refused
-    expires_at = None if over is None else int(over + KEPT_LONGER)
-    return key, Entry(index, item[PK]["S"], digest, values, retracts, expires_at)
-
-
-def _refused(event: Event, packed: Packed, seconds: int, over: float | None, now: float) -> Outcome | None:
-    """Whether an event comes too early or too late."""
-    name, time, tolerance = packed.time, utc(seconds).isoformat(), packed.future_tolerance
+        time = plain_value(values[name]) if name in values else None
+        return rejected(InvalidArgumentError(name, time, f"the time of a packed event ({error})"))
     if tolerance is not None and seconds > now + tolerance.total_seconds():
-        error = InvalidArgumentError(name, time, f"a time at most {tolerance} ahead of now")
-        return Outcome(OutcomeStatus.REJECTED, f"{name!r} lies {seconds - now:.0f} s in the future", error=error)
-    if over is not None and over <= now:
-        error = InvalidArgumentError(name, time, f"a time in the last {event.retention}, as the event is kept")
-        return Outcome(OutcomeStatus.TOO_LATE, f"{name!r} is {time}, which is remembered no more", error=error)
-    return None
+        allowed = f"a time at most {tolerance} ahead of now"
+        return rejected(InvalidArgumentError(name, utc(seconds).isoformat(), allowed))
+    if closing_time(event, key.start) <= now:
+        allowed = f"a time in the last {event.retention}, as the event is kept"
+        return rejected(InvalidArgumentError(name, utc(seconds).isoformat(), allowed), OutcomeStatus.TOO_LATE)
+    return key
 
 
-def _write(table: Table, event: Event, entries: Mapping[LogKey, list[Entry]]) -> dict[int, Outcome]:
-    logs, packed, outcomes = ChunkLogs.of_table(table), event.packed, dict[int, Outcome]()
+def _write(table: Table, event: Event, entries: Mapping[LogKey, Mapping[int, Entry]]) -> dict[int, Outcome]:
+    logs, packed = ChunkLogs.of_table(table), event.packed
     assert packed is not None
 
-    def write(key: LogKey) -> None:
-        if time_left(table.clock()) <= 0:
-            for entry in entries[key]:
-                entry.outcome = Outcome(OutcomeStatus.FAILED, "no time was left for its log")
-            return
-        log = logs.get(event, key, entries[key][0].expires_at)
-        write_entries(table, log, entries[key], packed.chunk_bytes)
-        logs.forget()
+    def write(key: LogKey) -> Iterable[tuple[int, Outcome]]:
+        outcomes = write_entries(table, logs.get(event, key), [*entries[key].values()], packed.chunk_bytes)
+        logs.forget(key)
+        return zip(entries[key], outcomes, strict=True)
 
     # A log of each part and tenant, then another of each: none waits for all the buckets of another one.
     begun, turns = Counter[str](), dict[LogKey, int]()
@@ -215,13 +196,7 @@ def _write(table: Table, event: Event, entries: Mapping[LogKey, list[Entry]]) ->
         turns[key] = begun[key.part]
         begun[key.part] += 1
     # Chunks of one log follow one another; different logs have nothing to do with each other.
-    for key, failure in table.side_by_side(write, sorted(turns, key=turns.__getitem__)):
-        if isinstance(failure, Exception):
-            raise failure
-        for entry in entries[key]:
-            assert entry.outcome is not None
-            outcomes[entry.index] = entry.outcome
-    return outcomes
+    return dict(chain.from_iterable(table.each(write, sorted(turns, key=turns.__getitem__))))
 
 
 def repetition(event: Event, image: Image, stored: Image) -> Outcome:
@@ -294,29 +269,25 @@ def insert_many(table: Table, event: Event, items: Sequence[dict[str, Any]]) -> 
 
 
 def _insert_chunk(table: Table, event: Event, items: Sequence[dict[str, Any]]) -> list[Outcome]:
-    statements = [_statement(table.name, item) for item in items]
-    outcomes = [Outcome(OutcomeStatus.FAILED, "not tried")] * len(items)
-    pending = []
-    for index, statement in enumerate(statements):
-        if len(statement["Statement"]) > MAX_STATEMENT_CHARACTERS:
-            outcomes[index] = insert(table, event, items[index])
-        else:
-            pending.append(index)
+    statements, untried = [_statement(table.name, item) for item in items], Outcome(OutcomeStatus.FAILED, "not tried")
+    outcomes = [
+        insert(table, event, item) if len(statement["Statement"]) > MAX_STATEMENT_CHARACTERS else untried
+        for item, statement in zip(items, statements, strict=True)
+    ]
+    pending = [index for index, outcome in enumerate(outcomes) if outcome == untried]
     for _ in table.tries() if pending else ():
         try:
             tried = [statements[index] for index in pending]
             answers: Any = table.client.batch_execute_statement(Statements=tried)["Responses"]
         except (ClientError, BotoCoreError) as error:
-            if not isinstance(error, ClientError) or error.response["Error"]["Code"] not in _REFUSED:
-                for index in pending:
-                    outcomes[index] = failed(error)
-                continue
-            # One bad statement can make DynamoDB refuse the whole call: sent alone, each gets its own answer.
+            outcome = _outcome_of(error)
             for index in pending:
-                outcomes[index] = insert(table, event, items[index])
-            break
-        for index, answer in zip(pending, answers, strict=True):
-            outcomes[index] = _outcome_of(ClientError(answer, "INSERT")) if "Error" in answer else ACCEPTED
+                # One bad statement can make DynamoDB refuse the whole call: sent alone, each gets its own answer.
+                is_refused = outcome.status == OutcomeStatus.REJECTED
+                outcomes[index] = insert(table, event, items[index]) if is_refused else outcome
+        else:
+            for index, answer in zip(pending, answers, strict=True):
+                outcomes[index] = _outcome_of(ClientError(answer, "INSERT")) if "Error" in answer else ACCEPTED
         pending = [index for index in pending if outcomes[index].status == OutcomeStatus.FAILED]
         if not pending:
             break

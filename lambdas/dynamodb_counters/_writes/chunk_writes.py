@@ -10,6 +10,7 @@ digest.
 from __future__ import annotations
 
 import base64
+import math
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from uuid import uuid4
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from dynamodb_counters._assumptions import KEPT_LONGER
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.sources import DIGEST_BYTES, EventIdentity
 from dynamodb_counters._items.bookkeeping import item_bytes, typed_values
@@ -76,10 +78,17 @@ class LogKey:
         return chunk_key(self.event, self.part, self.start, number)
 
 
+def closing_time(event: Event, start: int) -> float:
+    """When the retention is over of all events of a bucket, in seconds since 1970, so that it takes no more."""
+    assert event.packed is not None
+    kept = math.inf if event.retention is None else event.retention.total_seconds()
+    return start + event.packed._bucket_seconds + kept
+
+
 class ChunkLog:
     """Knowledge of a process of one log: its first chunks."""
 
-    def __init__(self, table: Table, event: Event, key: LogKey, expires_at: int | None) -> None:
+    def __init__(self, table: Table, event: Event, key: LogKey) -> None:
         self.lock = Lock()
         self.key = key
         self.next = 0
@@ -87,15 +96,13 @@ class ChunkLog:
         self.is_known = False
         self.places: dict[bytes, int] = {}
         """Number of each event's chunk, or `GONE`."""
-        self._wary = 0
+        self.wary = 0
+        """Above 0 if others have written it lately, so that a look before the next put is worth its price."""
+        self.size = 0
+        """Events for which it has a place among those that the process remembers."""
         self._table = table
         self._identity = EventIdentity(event)
-        self._expires_at = expires_at
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether others have written it lately, so that a look before the next put is worth its price."""
-        return self._wary > 0
+        self._expires_at = closing_time(event, key.start) + KEPT_LONGER
 
     def is_full(self, more: int) -> bool:
         """Whether the log takes no other event once it has some more."""
@@ -118,7 +125,7 @@ class ChunkLog:
             self.append(zip(self._identity.digests(chunk), chunk.signs or "+" * chunk.rows, strict=True))
             found[place] = chunk.batch
         self.is_known = "LastEvaluatedKey" not in page
-        self._wary = _WARY if found else max(0, self._wary - 1)
+        self.wary = _WARY if found else max(0, self.wary - 1)
         return found
 
     def put(self, blob: bytes, erased: Collection[bytes] = ()) -> bool:
@@ -129,8 +136,8 @@ class ChunkLog:
     def item(self, blob: bytes, erased: Collection[bytes] = ()) -> dict[str, Any]:
         pk, sk = self.key.chunk(self.next)
         item: dict[str, Any] = {PK: {"S": pk}, SK: {"S": sk}, TYPE: {"S": self.key.event + PACK_SUFFIX}}
-        if self._expires_at is not None:
-            item[TTL] = {"N": str(self._expires_at)}
+        if self._expires_at < math.inf:
+            item[TTL] = {"N": str(int(self._expires_at))}
         if erased:
             item[ERASED] = {"B": b"".join(erased)}
         return {**item, CHUNK: {"B": blob}}
@@ -174,100 +181,80 @@ class ChunkLogs(Remembered):
 
     def __init__(self, table: Table) -> None:
         super().__init__(table)
-        self._lock = Lock()
-        self._logs = OrderedDict[LogKey, ChunkLog]()
-        self._used = set[LogKey]()
-        self._sizes: dict[LogKey, int] = {}
-        self._total = 0
+        self._lock, self._logs, self._total = Lock(), OrderedDict[LogKey, ChunkLog](), 0
 
-    def get(self, event: Event, key: LogKey, expires_at: int | None) -> ChunkLog:
+    def get(self, event: Event, key: LogKey) -> ChunkLog:
         with self._lock:
-            log = self._logs.pop(key, None) or ChunkLog(self._table, event, key, expires_at)
-            self._logs[key] = log
-            self._used.add(key)
-            return log
+            if key not in self._logs:
+                self._logs[key] = ChunkLog(self._table, event, key)
+            self._logs.move_to_end(key)
+            return self._logs[key]
 
-    def forget(self) -> None:
-        """Drop the logs used longest ago until the rest is small enough, now that those used have grown."""
+    def forget(self, key: LogKey) -> None:
+        """Drop the logs used longest ago until the rest is small enough, now that one has grown."""
         with self._lock:
-            for key in self._used & self._logs.keys():
-                size = len(self._logs[key].places) + _EMPTY_LOG
-                self._total += size - self._sizes.get(key, 0)
-                self._sizes[key] = size
-            self._used.clear()
+            if log := self._logs.get(key):
+                before, log.size = log.size, len(log.places) + _EMPTY_LOG
+                self._total += log.size - before
             while self._total > MOST_EVENTS and len(self._logs) > 1:
-                oldest, _ = self._logs.popitem(last=False)
-                self._total -= self._sizes.pop(oldest, 0)
+                self._total -= self._logs.popitem(last=False)[1].size
 
 
 @dataclass(slots=True, eq=False)
 class Entry:
     """An event to accept or to retract, and what has become of it."""
 
-    index: int
     pk: str
     digest: bytes
     values: Image
     retracts: bool
-    expires_at: int | None = None
     outcome: Outcome | None = None
-    was_live: bool = False
+    row: Row = field(init=False)
+    """The row that the log lacks, if it lacks one."""
 
 
-@dataclass(slots=True, eq=False)
-class _Write:
-    """A row, the entry it is for, and entries that only repeat it."""
-
-    entry: Entry
-    row: Row
-    repetitions: list[Entry] = field(default_factory=list)
-
-    @property
-    def entries(self) -> list[Entry]:
-        return [self.entry, *self.repetitions]
-
-    def is_done(self) -> None:
-        for entry in self.repetitions:
-            entry.outcome = DUPLICATE
-        self.entry.outcome, self.entry.was_live = ACCEPTED, self.row.sign == "-"
-
-
-def write_entries(table: Table, log: ChunkLog, entries: Sequence[Entry], chunk_bytes: int) -> None:
+def write_entries(table: Table, log: ChunkLog, entries: Sequence[Entry], chunk_bytes: int) -> list[Outcome]:
+    """Write what a log lacks of entries; return what has become of each."""
+    firsts: dict[bytes, Entry] = {}
+    for entry in entries:
+        firsts.setdefault(entry.digest, entry)
     with log.lock:
         try:
-            outcome = Outcome(OutcomeStatus.FAILED, _Writing(log, chunk_bytes, entries).run(table))
+            left = Outcome(OutcomeStatus.FAILED, _Writing(log, chunk_bytes, [*firsts.values()]).run(table))
         except BucketHoleError as error:
-            outcome = Outcome(OutcomeStatus.TOO_LATE, str(error))
+            left = Outcome(OutcomeStatus.TOO_LATE, str(error))
         except MalformedImageError as error:
-            outcome = Outcome(OutcomeStatus.FAILED, f"{log.key.chunk(log.next)}: {error}")
-        for entry in entries:
-            entry.outcome = entry.outcome or outcome
+            left = Outcome(OutcomeStatus.FAILED, f"{log.key.chunk(log.next)}: {error}")
+    outcomes = []
+    for entry in entries:
+        outcome = firsts[entry.digest].outcome or left
+        is_repeated = entry is not firsts[entry.digest] and outcome == ACCEPTED
+        outcomes.append(DUPLICATE if is_repeated else outcome)
+    return outcomes
 
 
 class _Writing:
-    def __init__(self, log: ChunkLog, chunk_bytes: int, entries: Sequence[Entry]) -> None:
+    def __init__(self, log: ChunkLog, chunk_bytes: int, entries: list[Entry]) -> None:
         self._log = log
         self._chunk_bytes = chunk_bytes
         self._batch = base64.urlsafe_b64encode(uuid4().bytes[:_BATCH_BYTES]).decode()
         self._guess = max(1, chunk_bytes // _ROW_BYTES)
-        self._undecided = list(entries)
-        self._writes: list[_Write] = []
+        self._undecided, self._lacking = entries, list[Entry]()
         self._next: tuple[int, bytes] | None = None
-        """How many writes the next chunk takes, and the chunk: the same whenever it is tried again."""
+        """How many entries the next chunk takes, and the chunk: the same whenever it is tried again."""
 
     def run(self, table: Table) -> str:
         """Write until all is done, or it was tried too often: return why."""
-        reason, has_looked = "", False
-        for _ in table.tries():
+        reason, log = "", self._log
+        for number in table.tries():
             try:
-                if not has_looked and (self._log.is_shared or not self._log.is_known):
-                    self._log.look(consistent=False)
-                has_looked = True
-                while self._undecided or self._writes:
-                    if not self._log.is_known:
-                        if time_left(table.clock()) <= 0:
-                            return "its log is longer than could be read in time: the next try goes on from there"
-                        self._log.look(consistent=False)
+                if log.wary and not number:
+                    log.look(consistent=False)
+                while self._undecided or self._lacking:
+                    if time_left(table.clock()) <= 0:
+                        return "no time was left for its log: the next try goes on from there"
+                    if not log.is_known:
+                        log.look(consistent=False)
                     elif self._undecided:
                         self._decide()
                     elif not self._put_next():
@@ -283,50 +270,39 @@ class _Writing:
     def _put_next(self) -> bool:
         """Put the next chunk; False if others came first, so that what is left must be decided again."""
         log = self._log
-        if self._next is None:
-            self._next = self._fitted()
-        (count, blob), number = self._next, log.next
-        done = self._writes[:count]
+        self._next = count, blob = self._next or self._fitted()
+        done, left, number = self._lacking[:count], self._lacking[count:], log.next
+        outcome = ACCEPTED
         if done[0].row.sign == "+" and item_bytes(log.item(blob)) > _MAX_EVENT_BYTES:
             allowed = f"{_MAX_EVENT_BYTES // 1024} KB"
-            refusal = Outcome(OutcomeStatus.REJECTED, f"expected an event of at most {allowed}, compressed")
-            for entry in done[0].entries:
-                entry.outcome = refusal
-            self._writes, self._next = self._writes[1:], None
-            return True
-        if log.put(blob):
-            log.append((write.entry.digest, write.row.sign) for write in done)
-            self._settle(done)
-            return True
-        # Its own batch in the log: the put was done, only its answer was lost.
-        is_mine = log.look(consistent=True).get(number) == self._batch
-        if is_mine:
-            self._settle(done)
-        # What is left is decided anew.
-        self._undecided = [entry for write in self._writes for entry in write.entries]
-        self._writes, self._next = [], None
-        return is_mine
-
-    def _settle(self, done: Sequence[_Write]) -> None:
-        for write in done:
-            write.is_done()
-        self._writes = self._writes[len(done) :]
+            outcome = Outcome(OutcomeStatus.REJECTED, f"expected an event of at most {allowed}, compressed")
+            self._lacking = left
+        elif log.put(blob):
+            log.append((entry.digest, entry.row.sign) for entry in done)
+            self._lacking = left
+        elif log.look(consistent=True).get(number) == self._batch:
+            # Its own batch in the log: the put was done, only its answer was lost.
+            self._undecided, self._lacking = left, []
+        else:
+            self._undecided, self._lacking, self._next = self._lacking, [], None
+            return False
+        for entry in done:
+            entry.outcome = outcome
         self._next = None
+        return True
 
     def _decide(self) -> None:
         """Find out which entries the log lacks; the others are duplicates."""
-        writes: dict[bytes, _Write] = {}
         for entry in self._undecided:
-            if entry.digest in writes:
-                writes[entry.digest].repetitions.append(entry)
-            elif entry.digest not in self._log.places and self._log.is_full(len(writes)):
+            if entry.digest not in self._log.places and self._log.is_full(len(self._lacking)):
                 # Whoever meets the log for the first time has to read it, and to remember it.
                 entry.outcome = Outcome(OutcomeStatus.REJECTED, _FULL_LOG)
             elif (row := self._row(entry)) is not None:
-                writes[entry.digest] = _Write(entry, row)
+                entry.row = row
+                self._lacking.append(entry)
             else:
                 entry.outcome = DUPLICATE
-        self._writes, self._undecided = [*writes.values()], []
+        self._undecided = []
 
     def _row(self, entry: Entry) -> Row | None:
         """Return the row that the log lacks, if it lacks one."""
@@ -339,13 +315,13 @@ class _Writing:
         return None if values is None else Row("-", values)
 
     def _fitted(self) -> tuple[int, bytes]:
-        """How many writes fit the next chunk, found by trying, and the chunk; one always does."""
-        low, high, best = 1, min(len(self._writes), _MOST_WRITES), None
+        """How many entries fit the next chunk, found by trying, and the chunk; one always does."""
+        low, high, best = 1, min(len(self._lacking), _MOST_WRITES), None
         count = min(high, self._guess)
         for tried in range(1, high + _FITTINGS):
             # Events of one partition key resemble each other: side by side they take less.
-            alike = sorted(self._writes[:count], key=lambda write: write.entry.pk)
-            blob = encode_chunk([write.row for write in alike], self._batch)
+            alike = sorted(self._lacking[:count], key=lambda entry: entry.pk)
+            blob = encode_chunk([entry.row for entry in alike], self._batch)
             size = item_bytes(self._log.item(blob))
             if size <= self._chunk_bytes or count == 1:
                 best, low = (count, blob), count + 1

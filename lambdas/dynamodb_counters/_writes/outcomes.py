@@ -70,8 +70,8 @@ ACCEPTED: Final = Outcome(OutcomeStatus.ACCEPTED)
 DUPLICATE: Final = Outcome(OutcomeStatus.DUPLICATE)
 
 
-def rejected(error: InvalidArgumentError) -> Outcome:
-    return Outcome(OutcomeStatus.REJECTED, str(error), error=error)
+def rejected(error: InvalidArgumentError, status: OutcomeStatus = OutcomeStatus.REJECTED) -> Outcome:
+    return Outcome(status, str(error), error=error)
 
 
 def failed(error: Exception) -> Outcome:
