@@ -269,7 +269,7 @@ def test_events_stay_whose_counts_cannot_be_taken_back_now(monkeypatch: pytest.M
     world.accept("ann", 2)
     busy = Outcome(OutcomeStatus.FAILED, "the log is busy")
 
-    def fail(_table: Table, _log: object, entries: list[Any], _chunk_bytes: int) -> list[Outcome]:
+    def fail(_table: Table, _log: object, entries: list[Any]) -> list[Outcome]:
         return [busy] * len(entries)
 
     with monkeypatch.context() as broken:

@@ -270,7 +270,6 @@ class PackedEvents:
     def _tell(self, found: _Log, *, keeps_counts: bool) -> None:
         """Record in the log that the events are gone, unless its bucket takes no events any more."""
         event, now = self._wanted.event, self._table.clock()
-        assert event.packed is not None
         start = int(datetime.fromisoformat(found.bucket).timestamp())
         if closing_time(event, start) <= now:
             return
@@ -278,7 +277,7 @@ class PackedEvents:
         try:
             if not keeps_counts:
                 entries = [Entry("", digest, values, retracts=True) for digest, values in found.events.items()]
-                for outcome in write_entries(self._table, log, entries, event.packed.chunk_bytes):
+                for outcome in write_entries(self._table, log, entries):
                     if outcome.status not in ("accepted", "duplicate", "too_late"):
                         raise CountersError(f"some events may not be retracted: {outcome.reason}")
             self._mark(log, found.events)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -25,13 +25,7 @@ from dynamodb_counters._writes.event_items import key_item, require_mapping, typ
 from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, OutcomeStatus, failed, reason_of, rejected
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError, UnavailableError
 
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb.type_defs import BatchStatementRequestTypeDef
-
 Conflicts: TypeAlias = Literal["free", "read"]
-
-Placed: TypeAlias = tuple[dict[LogKey, dict[int, Entry]], dict[int, Outcome]]
-"""Entries by log and index, and the outcomes of those that have none."""
 
 _MOST_NAMES = 10
 
@@ -75,10 +69,13 @@ def accept_many(
                 outcomes[index] = Outcome(OutcomeStatus.REJECTED, reason)
         except InvalidArgumentError as error:
             outcomes[index] = rejected(error)
-    if event.packed is not None and items:
-        outcomes |= accept_packed(table, event, items)
-        items = {}
-    outcomes |= _insert_all(table, event, items, conflicts)
+    if event.packed is None:
+        outcomes |= _insert_all(table, event, items, conflicts)
+    elif items:
+        try:
+            outcomes |= _log(table, event, items, retracts=False)
+        except (ClientError, BotoCoreError) as error:
+            outcomes |= dict.fromkeys(items, failed(error))
     return [outcomes[index] for index in range(len(outcomes))]
 
 
@@ -126,39 +123,44 @@ def retract(table: Table, event: Event, values: Mapping[str, Any]) -> bool:
     item = key_item(event, values)
     if event.packed is None:
         return "Attributes" in table.client.delete_item(TableName=table.name, Key=_key_of(item), ReturnValues="ALL_OLD")
-    entries, outcomes = _placed(table, event, {0: item}, retracts=True)
-    [outcome] = (outcomes | _write(table, event, entries)).values()
+    [outcome] = _log(table, event, {0: item}, retracts=True).values()
     if outcome.status == OutcomeStatus.REJECTED:
         raise InvalidArgumentError("values", dict(values), f"an event that can be accepted ({outcome.reason})")
     if outcome.status == OutcomeStatus.FAILED:
         raise UnavailableError(f"the event may not be retracted: {outcome.reason}; retract it again")
-    return outcome == ACCEPTED and any(entry.row.sign == "-" for log in entries.values() for entry in log.values())
+    return outcome == ACCEPTED
 
 
 def _key_of(item: Image) -> Any:
     return {name: item[name] for name in (PK, SK)}
 
 
-def accept_packed(table: Table, event: Event, items: Mapping[int, Image]) -> dict[int, Outcome]:
-    try:
-        entries, outcomes = _placed(table, event, items, retracts=False)
-    except (ClientError, BotoCoreError) as error:
-        return dict.fromkeys(items, failed(error))
-    return outcomes | _write(table, event, entries)
-
-
-def _placed(table: Table, event: Event, items: Mapping[int, Image], *, retracts: bool) -> Placed:
+def _log(table: Table, event: Event, items: Mapping[int, Image], *, retracts: bool) -> dict[int, Outcome]:
+    """Accept or retract packed events; return their outcomes by index."""
     Layouts.of_table(table).require(event, puts=True)
     entries, outcomes, now = dict[LogKey, dict[int, Entry]](), dict[int, Outcome](), table.clock()
+    # A log of each part and tenant, then another of each: none waits for all the buckets of another one.
+    begun, turns = Counter[str](), dict[LogKey, int]()
     for index, item in items.items():
         values = {name: value for name, value in item.items() if name not in (PK, SK, TYPE)}
         digest = digest_of(item[PK]["S"], item[SK]["S"])
         place = _log_of(event, values, digest, now)
         if isinstance(place, Outcome):
             outcomes[index] = place
-        else:
-            entries.setdefault(place, {})[index] = Entry(item[PK]["S"], digest, values, retracts)
-    return entries, outcomes
+            continue
+        if place not in entries:
+            turns[place] = begun[place.part]
+            begun[place.part] += 1
+        entries.setdefault(place, {})[index] = Entry(item[PK]["S"], digest, values, retracts)
+    logs = ChunkLogs.of_table(table)
+
+    def write(key: LogKey) -> Iterable[tuple[int, Outcome]]:
+        found = write_entries(table, logs.get(event, key), [*entries[key].values()])
+        logs.forget(key)
+        return zip(entries[key], found, strict=True)
+
+    # Chunks of one log follow one another; different logs have nothing to do with each other.
+    return outcomes | dict(chain.from_iterable(table.each(write, sorted(turns, key=turns.__getitem__))))
 
 
 def _log_of(event: Event, values: Image, digest: bytes, now: float) -> LogKey | Outcome:
@@ -179,24 +181,6 @@ def _log_of(event: Event, values: Image, digest: bytes, now: float) -> LogKey | 
         allowed = f"a time in the last {event.retention}, as the event is kept"
         return rejected(InvalidArgumentError(name, utc(seconds).isoformat(), allowed), OutcomeStatus.TOO_LATE)
     return key
-
-
-def _write(table: Table, event: Event, entries: Mapping[LogKey, Mapping[int, Entry]]) -> dict[int, Outcome]:
-    logs, packed = ChunkLogs.of_table(table), event.packed
-    assert packed is not None
-
-    def write(key: LogKey) -> Iterable[tuple[int, Outcome]]:
-        outcomes = write_entries(table, logs.get(event, key), [*entries[key].values()], packed.chunk_bytes)
-        logs.forget(key)
-        return zip(entries[key], outcomes, strict=True)
-
-    # A log of each part and tenant, then another of each: none waits for all the buckets of another one.
-    begun, turns = Counter[str](), dict[LogKey, int]()
-    for key in entries:
-        turns[key] = begun[key.part]
-        begun[key.part] += 1
-    # Chunks of one log follow one another; different logs have nothing to do with each other.
-    return dict(chain.from_iterable(table.each(write, sorted(turns, key=turns.__getitem__))))
 
 
 def repetition(event: Event, image: Image, stored: Image) -> Outcome:
@@ -277,7 +261,7 @@ def _insert_chunk(table: Table, event: Event, items: Sequence[dict[str, Any]]) -
     pending = [index for index, outcome in enumerate(outcomes) if outcome == untried]
     for _ in table.tries() if pending else ():
         try:
-            tried = [statements[index] for index in pending]
+            tried: Any = [statements[index] for index in pending]
             answers: Any = table.client.batch_execute_statement(Statements=tried)["Responses"]
         except (ClientError, BotoCoreError) as error:
             outcome = _outcome_of(error)
@@ -301,6 +285,6 @@ def _outcome_of(error: Exception) -> Outcome:
     return Outcome(OutcomeStatus.REJECTED, reason_of(answer)) if answer.get("Code") in _REFUSED else failed(error)
 
 
-def _statement(table_name: str, item: dict[str, Any]) -> BatchStatementRequestTypeDef:
+def _statement(table_name: str, item: dict[str, Any]) -> dict[str, Any]:
     names = ",".join("'" + name.replace("'", "''") + "':?" for name in item)
     return {"Statement": f'INSERT INTO "{table_name}" VALUE {{{names}}}', "Parameters": list(item.values())}

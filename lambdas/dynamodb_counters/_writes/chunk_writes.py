@@ -100,13 +100,11 @@ class ChunkLog:
         """Above 0 if others have written it lately, so that a look before the next put is worth its price."""
         self.size = 0
         """Events for which it has a place among those that the process remembers."""
+        assert event.packed is not None
+        self.chunk_bytes = event.packed.chunk_bytes
         self._table = table
         self._identity = EventIdentity(event)
         self._expires_at = closing_time(event, key.start) + KEPT_LONGER
-
-    def is_full(self, more: int) -> bool:
-        """Whether the log takes no other event once it has some more."""
-        return len(self.places) + more >= MOST_EVENTS
 
     def look(self, *, consistent: bool) -> dict[int, str]:
         """Read a page on from the last chunk known; return who wrote which of those found."""
@@ -213,14 +211,14 @@ class Entry:
     """The row that the log lacks, if it lacks one."""
 
 
-def write_entries(table: Table, log: ChunkLog, entries: Sequence[Entry], chunk_bytes: int) -> list[Outcome]:
+def write_entries(table: Table, log: ChunkLog, entries: Sequence[Entry]) -> list[Outcome]:
     """Write what a log lacks of entries; return what has become of each."""
     firsts: dict[bytes, Entry] = {}
     for entry in entries:
         firsts.setdefault(entry.digest, entry)
     with log.lock:
         try:
-            left = Outcome(OutcomeStatus.FAILED, _Writing(log, chunk_bytes, [*firsts.values()]).run(table))
+            left = Outcome(OutcomeStatus.FAILED, _Writing(log, [*firsts.values()]).run(table))
         except BucketHoleError as error:
             left = Outcome(OutcomeStatus.TOO_LATE, str(error))
         except MalformedImageError as error:
@@ -234,11 +232,10 @@ def write_entries(table: Table, log: ChunkLog, entries: Sequence[Entry], chunk_b
 
 
 class _Writing:
-    def __init__(self, log: ChunkLog, chunk_bytes: int, entries: list[Entry]) -> None:
+    def __init__(self, log: ChunkLog, entries: list[Entry]) -> None:
         self._log = log
-        self._chunk_bytes = chunk_bytes
         self._batch = base64.urlsafe_b64encode(uuid4().bytes[:_BATCH_BYTES]).decode()
-        self._guess = max(1, chunk_bytes // _ROW_BYTES)
+        self._guess = max(1, log.chunk_bytes // _ROW_BYTES)
         self._undecided, self._lacking = entries, list[Entry]()
         self._next: tuple[int, bytes] | None = None
         """How many entries the next chunk takes, and the chunk: the same whenever it is tried again."""
@@ -287,14 +284,16 @@ class _Writing:
             self._undecided, self._lacking, self._next = self._lacking, [], None
             return False
         for entry in done:
-            entry.outcome = outcome
+            # A row that only keeps an event out has taken nothing back.
+            entry.outcome = DUPLICATE if entry.row.sign == "0" else outcome
         self._next = None
         return True
 
     def _decide(self) -> None:
         """Find out which entries the log lacks; the others are duplicates."""
+        places = self._log.places
         for entry in self._undecided:
-            if entry.digest not in self._log.places and self._log.is_full(len(self._lacking)):
+            if entry.digest not in places and len(places) + len(self._lacking) >= MOST_EVENTS:
                 # Whoever meets the log for the first time has to read it, and to remember it.
                 entry.outcome = Outcome(OutcomeStatus.REJECTED, _FULL_LOG)
             elif (row := self._row(entry)) is not None:
@@ -323,15 +322,15 @@ class _Writing:
             alike = sorted(self._lacking[:count], key=lambda entry: entry.pk)
             blob = encode_chunk([entry.row for entry in alike], self._batch)
             size = item_bytes(self._log.item(blob))
-            if size <= self._chunk_bytes or count == 1:
+            if size <= self._log.chunk_bytes or count == 1:
                 best, low = (count, blob), count + 1
-                if size >= _FULL * self._chunk_bytes:
+                if size >= _FULL * self._log.chunk_bytes:
                     break
             else:
                 high = count - 1
             if low > high or (best is not None and tried >= _FITTINGS):
                 break
-            count = min(max(int(count * self._chunk_bytes / size * 0.99), low), high)
+            count = min(max(int(count * self._log.chunk_bytes / size * 0.99), low), high)
         assert best is not None
         self._guess = best[0]
         return best
