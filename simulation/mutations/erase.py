@@ -7,12 +7,13 @@ from typing import Final
 ERASE: Final = r"""
 == _erase/eraser.py
 * a copy does not know what was erased before it had counted it
-- if writes and keeps_counts and not found:
+- if counts == "keep":
 + if False:
 ? test_restore.py::test_what_was_erased_before_the_copy_had_counted_it_is_unknown
 * rows that are taken out of chunks are not noted
-- if writes and logs and not found:
-+ if False:
+-                 # Rows that are taken back leave their chunk, too.
+-                 self._note()
++
 ? test_verdicts.py::test_a_name_exceeds_its_sources_once_something_was_erased_that_it_counts
 
 == _erase/eraser.py

@@ -211,7 +211,7 @@ def taken_out_of_a_chunk(on_expiry: Any, then: Any, *, keeps_counts: bool) -> De
     world = Delivered(declared)
     world.view(PACKED, tags=["a", "b", "c"])
     world.stream.skip()
-    Eraser(world.bench.store, PACKED, {"url": "/"})._chunks.sweep(keeps_counts=keeps_counts, writes=True)
+    Eraser(world.bench.store, PACKED, {"url": "/"})._sweep_chunks("keep" if keeps_counts else "take_back")
     world.stream.deliver()
     # The image and its retraction; and both as they are erased, where that counts.
     assert world.waiting() == (1 if keeps_counts else 2) * (2 if on_expiry == "subtract" else 1)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -94,6 +94,7 @@ class Wanted:
         self.event = event
         self.texts = {name: key_text(name, value) for name, value in event._canonical(values).items()}
         self.chunk_type = event.name + PACK_SUFFIX
+        self.identity = EventIdentity(event)
         self._types = {event.name, event.name + ONCE_SUFFIX}
         self._readers = [(text_reader(name, literal=True), text) for name, text in self.texts.items()]
 
@@ -105,6 +106,14 @@ class Wanted:
             return all(read(image) == text for read, text in self._readers)
         except MalformedImageError:
             return False
+
+    def rows_of(self, item: Image) -> dict[bytes, Image]:
+        """The values of the events in a chunk, by their digests; none of one that cannot be read."""
+        try:
+            rows = decode_chunk(item[CHUNK]).all_rows()
+        except MalformedImageError:
+            return {}
+        return {self.identity.digest(row.values): row.values for row in rows if self.has_values(row.values)}
 
     def is_key(self, pk: str, sk: str) -> bool:
         """Whether a key alone shows that its item is one of the events."""
@@ -142,7 +151,7 @@ def reduced(record: Record, wanted: Wanted) -> tuple[int, Record | None]:
     return most, {**record, "dynamodb": {**others, **left}}
 
 
-def _reduced_image(image: Mapping[str, Any], wanted: Wanted) -> tuple[int, Mapping[str, Any] | None]:
+def _reduced_image(image: Image, wanted: Wanted) -> tuple[int, Image | None]:
     if wanted.is_event(image):
         return 1, None
     kind = image.get(TYPE, {}).get("S")
@@ -159,168 +168,6 @@ def _reduced_image(image: Mapping[str, Any], wanted: Wanted) -> tuple[int, Mappi
         found, left = reduced(unpack(image[RECORD]), wanted)
         return found, None if left is None else {**image, RECORD: pack(left)}
     return 0, image
-
-
-def _note(table: Table, event: Event) -> None:
-    """Note, before anything goes, which names go on counting it: a copy of the table need not have met that it goes."""
-    registry = read_registry(table)
-    over = (each for each in registry.counting if each.source.name == event.name)
-    note_surplus(table, registry, [each.name for each in over if each.on_expiry == "keep"])
-
-
-class EventItems:
-    def __init__(self, table: Table, wanted: Wanted) -> None:
-        self._table, self._wanted = table, wanted
-
-    def sweep(self, *, keeps_counts: bool, writes: bool) -> int:
-        """Delete them, as expired ones if their counts are kept; return how many there were."""
-        found, events = 0, filter(self._wanted.is_event, self._items())
-        while some := list(islice(events, _AT_A_TIME)):
-            if writes and keeps_counts and not found:
-                _note(self._table, self._wanted.event)
-            found += len(some)
-            if writes:
-                self._table.each(self._expire if keeps_counts else self._delete, some)
-        return found
-
-    def _items(self) -> Iterator[Mapping[str, Any]]:
-        """One partition if the values determine it, else the whole table."""
-        event, texts = self._wanted.event, self._wanted.texts
-        if texts.keys() >= set(event._pk_template.fields):
-            return self._table.partition(event._pk_template.render(texts))
-        return self._table.of_types(event.name, event.name + ONCE_SUFFIX)
-
-    def _delete(self, item: Mapping[str, Any]) -> None:
-        self._table.client.delete_item(TableName=self._table.name, Key={PK: item[PK], SK: item[SK]})
-
-    def _expire(self, item: Mapping[str, Any]) -> None:
-        """Mark an event and let its time run out, then delete it: its counts stay."""
-        over = {"N": str(int(self._table.clock() - _LONG_OVER))}
-        request: Any = {
-            "Key": {PK: item[PK], SK: item[SK]},
-            "ExpressionAttributeNames": {"#ttl": TTL, "#erased": ERASED},
-            "ExpressionAttributeValues": {":over": over, ":erased": {"BOOL": True}},
-        }
-        marks = {"UpdateExpression": "SET #ttl = :over, #erased = :erased"}
-        for _ in self._table.tries():
-            if not self._table.write("update_item", **request, **marks, ConditionExpression=f"attribute_exists({PK})"):
-                return
-            # A newer version may come in between, whose own time runs out likewise.
-            if self._table.write("delete_item", **request, ConditionExpression="#ttl = :over AND #erased = :erased"):
-                return
-        raise CountersError("an event that is to be erased changes all the time")
-
-
-@dataclass(slots=True)
-class _Log:
-    """The chunks of one part and bucket that hold wanted events."""
-
-    bucket: str
-    part: str
-    events: dict[bytes, Image] = field(default_factory=dict)
-
-
-class PackedEvents:
-    def __init__(self, table: Table, wanted: Wanted) -> None:
-        self._table, self._wanted = table, wanted
-        self._identity = EventIdentity(wanted.event)
-        self._prefix = f"{PACK_PREFIX}{wanted.event.name}#"
-
-    def sweep(self, *, keeps_counts: bool, writes: bool) -> int:
-        """Take the events out of the chunks; return how many there were."""
-        found = 0
-        for chunks in self._all_chunks():
-            logs: dict[tuple[str, str], _Log] = {}
-            for item in chunks:
-                self._note(logs, item)
-            if writes and logs and not found:
-                # Rows that are taken back leave their chunk, too.
-                _note(self._table, self._wanted.event)
-            found += sum(len(log.events) for log in logs.values())
-            if writes:
-                for log in logs.values():
-                    self._tell(log, keeps_counts=keeps_counts)
-                    self._take_out(log)
-        return found
-
-    def _all_chunks(self) -> Iterator[Iterable[Mapping[str, Any]]]:
-        """Part by part, if the values determine their parts, else those of the whole table."""
-        packed, texts = self._wanted.event.packed, self._wanted.texts
-        if packed is None:
-            return
-        Layouts.of_table(self._table).require(self._wanted.event)
-        if packed.tenant not in (None, *texts):
-            yield self._table.of_types(self._wanted.chunk_type)
-            return
-        values: Image = {name: {"S": text} for name, text in texts.items()}
-        for part in all_parts(packed, values):
-            yield self._table.partition(self._prefix + part)
-
-    def _note(self, logs: dict[tuple[str, str], _Log], item: Mapping[str, Any]) -> None:
-        try:
-            rows = decode_chunk(item[CHUNK]).all_rows()
-        except MalformedImageError:
-            return
-        for row in rows:
-            if self._wanted.has_values(row.values):
-                part, bucket = item[PK]["S"].removeprefix(self._prefix), chunk_bucket(item[SK]["S"])
-                log = logs.setdefault((part, bucket), _Log(bucket, part))
-                log.events[self._identity.digest(row.values)] = row.values
-
-    def _tell(self, found: _Log, *, keeps_counts: bool) -> None:
-        """Record in the log that the events are gone, unless its bucket takes no events any more."""
-        event, now = self._wanted.event, self._table.clock()
-        start = int(datetime.fromisoformat(found.bucket).timestamp())
-        if closing_time(event, start) <= now:
-            return
-        log = ChunkLog(self._table, event, LogKey(event.name, found.part, start))
-        try:
-            if not keeps_counts:
-                entries = [Entry("", digest, values, retracts=True) for digest, values in found.events.items()]
-                for outcome in write_entries(self._table, log, entries):
-                    if outcome.status not in ("accepted", "duplicate", "too_late"):
-                        raise CountersError(f"some events may not be retracted: {outcome.reason}")
-            self._mark(log, found.events)
-        except (BucketHoleError, MalformedImageError):
-            return  # No process writes to such a log.
-
-    def _mark(self, log: ChunkLog, digests: Iterable[bytes]) -> None:
-        """Put a chunk with digests alone, unless the log has already that these events are gone."""
-        batch = uuid4().hex[:8]
-        log.look(consistent=True)
-        while not log.is_known:
-            log.look(consistent=True)
-        for _ in self._table.tries():
-            left = sorted(digest for digest in digests if log.places[digest] != GONE)
-            if not left:
-                return
-            log.put(encode_chunk([], batch), left)
-            log.look(consistent=True)
-        raise CountersError(f"the log {log.key} changes all the time")
-
-    def _take_out(self, log: _Log) -> None:
-        for _ in self._table.tries():
-            if all(self._shrink(item, log) for item in self._table.partition(self._prefix + log.part, log.bucket)):
-                return
-        raise CountersError(f"the chunks of {log.bucket} change all the time")
-
-    def _shrink(self, item: Mapping[str, Any], log: _Log) -> bool:
-        """Take the rows out of a chunk; False if it has changed since it was read."""
-        try:
-            chunk = decode_chunk(item[CHUNK])
-        except MalformedImageError:
-            return True
-        kept, erased = [], dict.fromkeys(erased_digests(item))
-        for row in chunk.all_rows():
-            if self._wanted.has_values(row.values) and (digest := self._identity.digest(row.values)) in log.events:
-                erased[digest] = None
-            else:
-                kept.append(row)
-        if len(kept) == chunk.rows:
-            return True
-        left = typed_values({CHUNK: encode_chunk(kept, chunk.batch), ERASED: b"".join(erased)})
-        key, seen = {PK: item[PK], SK: item[SK]}, {CHUNK: item[CHUNK]}
-        return self._table.write("update_item", **update_as_seen(self._table.name, key, left, seen))
 
 
 class QuarantineCopies:
@@ -362,7 +209,7 @@ class QuarantineCopies:
                 self._update(item, left)
         return events, waiting, staying
 
-    def _found(self) -> Iterator[tuple[Mapping[str, Any], int, Record | None]]:
+    def _found(self) -> Iterator[tuple[Image, int, Record | None]]:
         for item in stored_entries(self._table):
             if RECORD not in item:
                 continue
@@ -374,17 +221,17 @@ class QuarantineCopies:
             if found:
                 yield item, found, left
 
-    def _update(self, item: Mapping[str, Any], left: Record | None) -> None:
+    def _update(self, item: Image, left: Record | None) -> None:
         new: dict[str, Any] = {RECORD: None, REASON: None, STATE: None}
         if left is not None:
             is_quoted = self._wanted.is_quoted_in(item.get(REASON, {}).get("S", ""))
             new = {RECORD: pack(left), **({REASON: None} if is_quoted else {})}
-        key, seen = {PK: item[PK], SK: item[SK]}, {RECORD: item[RECORD]}
+        update = update_as_seen(self._table.name, _key_of(item), new, {RECORD: item[RECORD]})
         # If it is not as it was seen, it has expired, or another run has been here.
-        self._table.write("update_item", **update_as_seen(self._table.name, key, new, seen))
+        self._table.write("update_item", **update)
 
 
-def _state(item: Mapping[str, Any]) -> str:
+def _state(item: Image) -> str:
     return str(item.get(STATE, {}).get("S", ""))
 
 
@@ -420,34 +267,155 @@ class Erased:
 
 class Eraser:
     def __init__(self, table: Table, event: object, values: object) -> None:
-        wanted = Wanted(event, values)
-        self._event = wanted.event
-        self._items = EventItems(table, wanted)
-        self._chunks = PackedEvents(table, wanted)
-        self._quarantine = QuarantineCopies(table, wanted)
-        self._table = table
+        self._table, self._wanted = table, Wanted(event, values)
+        self._copies = QuarantineCopies(table, self._wanted)
+        self._is_noted = False
 
     def find(self) -> Erased:
-        return self._sweep(keeps_counts=True, writes=False)
+        return self._sweep(None)
 
     def erase(self, counts: CountsOfErased, uncounted: Uncounted = "refuse") -> Erased:
         """Erase; a run that ended halfway is completed by the next."""
         require_choice("counts", counts, get_args(CountsOfErased))
         require_choice("uncounted", uncounted, get_args(Uncounted))
         if uncounted == "refuse":
-            _, waiting, _ = self._quarantine.sweep(writes=False)
+            _, waiting, _ = self._copies.sweep(writes=False)
             if waiting:
                 raise EraseError(
                     f"{waiting} copies wait to be counted, in quarantine: redrive them first, or say that they are to "
                     "be dropped, if they cannot be counted or were counted after all"
                 )
-        return self._sweep(keeps_counts=counts == "keep", writes=True, drops=uncounted == "drop")
+        return self._sweep(counts, drops=uncounted == "drop")
 
-    def _sweep(self, *, keeps_counts: bool, writes: bool, drops: bool = False) -> Erased:
+    def _sweep(self, counts: CountsOfErased | None, *, drops: bool = False) -> Erased:
         # The quarantine last, where it may end, but what waits there before the items, which then show that they take
         # nothing back.
-        dropped = self._quarantine.drop() if drops else 0
-        events = self._items.sweep(keeps_counts=keeps_counts, writes=writes)
-        packed = self._chunks.sweep(keeps_counts=keeps_counts, writes=writes)
-        quarantined, waiting, staying = self._quarantine.sweep(writes=writes, drops=drops)
-        return Erased(events, packed, quarantined, dropped + waiting, staying if writes else 0)
+        dropped = self._copies.drop() if drops else 0
+        events, packed = self._sweep_items(counts), self._sweep_chunks(counts)
+        quarantined, waiting, staying = self._copies.sweep(writes=counts is not None, drops=drops)
+        return Erased(events, packed, quarantined, dropped + waiting, staying if counts else 0)
+
+    def _sweep_items(self, counts: CountsOfErased | None) -> int:
+        """Delete items, as expired ones if their counts are kept; return how many there were."""
+        found, events = 0, filter(self._wanted.is_event, self._all_items())
+        while some := list(islice(events, _AT_A_TIME)):
+            if counts == "keep":
+                self._note()
+            found += len(some)
+            if counts is not None:
+                self._table.each(self._expire if counts == "keep" else self._delete, some)
+        return found
+
+    def _all_items(self) -> Iterator[Image]:
+        """One partition if the values determine it, else the whole table."""
+        event, texts = self._wanted.event, self._wanted.texts
+        if texts.keys() >= set(event._pk_template.fields):
+            return self._table.partition(event._pk_template.render(texts))
+        return self._table.of_types(event.name, event.name + ONCE_SUFFIX)
+
+    def _note(self) -> None:
+        """Note, before anything goes, which names go on counting it: a copy of the table need not have met that."""
+        if not self._is_noted:
+            registry, source = read_registry(self._table), self._wanted.event.name
+            over = (each for each in registry.counting if each.source.name == source and each.on_expiry == "keep")
+            note_surplus(self._table, registry, [each.name for each in over])
+        self._is_noted = True
+
+    def _delete(self, item: Image) -> None:
+        self._table.client.delete_item(TableName=self._table.name, Key=_key_of(item))
+
+    def _expire(self, item: Image) -> None:
+        """Mark an event and let its time run out, then delete it: its counts stay."""
+        over = {"N": str(int(self._table.clock() - _LONG_OVER))}
+        request: Any = {
+            "Key": _key_of(item),
+            "ExpressionAttributeNames": {"#ttl": TTL, "#erased": ERASED},
+            "ExpressionAttributeValues": {":over": over, ":erased": {"BOOL": True}},
+        }
+        marks = {"UpdateExpression": "SET #ttl = :over, #erased = :erased"}
+        for _ in self._table.tries():
+            if not self._table.write("update_item", **request, **marks, ConditionExpression=f"attribute_exists({PK})"):
+                return
+            # A newer version may come in between, whose own time runs out likewise.
+            if self._table.write("delete_item", **request, ConditionExpression="#ttl = :over AND #erased = :erased"):
+                return
+        raise CountersError("an event that is to be erased changes all the time")
+
+    def _sweep_chunks(self, counts: CountsOfErased | None) -> int:
+        """Take packed events out of their chunks; return how many there were."""
+        found, event = 0, self._wanted.event
+        for chunks in self._all_chunks():
+            logs: dict[LogKey, dict[bytes, Image]] = {}
+            for item in chunks:
+                for digest, values in self._wanted.rows_of(item).items():
+                    start = int(datetime.fromisoformat(chunk_bucket(item[SK]["S"])).timestamp())
+                    key = LogKey(event.name, item[PK]["S"].removeprefix(f"{PACK_PREFIX}{event.name}#"), start)
+                    logs.setdefault(key, {})[digest] = values
+            found += sum(map(len, logs.values()))
+            if logs and counts is not None:
+                # Rows that are taken back leave their chunk, too.
+                self._note()
+                for key, events in logs.items():
+                    self._tell(key, events, counts)
+                    self._take_out(key, events)
+        return found
+
+    def _all_chunks(self) -> Iterator[Iterable[Image]]:
+        """Part by part, if the values determine their parts, else those of the whole table."""
+        event, texts = self._wanted.event, self._wanted.texts
+        if event.packed is None:
+            return
+        Layouts.of_table(self._table).require(event)
+        if event.packed.tenant not in (None, *texts):
+            yield self._table.of_types(self._wanted.chunk_type)
+            return
+        for part in all_parts(event.packed, {name: {"S": text} for name, text in texts.items()}):
+            yield self._table.partition(f"{PACK_PREFIX}{event.name}#{part}")
+
+    def _tell(self, key: LogKey, events: Mapping[bytes, Image], counts: CountsOfErased) -> None:
+        """Record in the log that events are gone, unless its bucket takes no events any more."""
+        if closing_time(self._wanted.event, key.start) <= self._table.clock():
+            return
+        log = ChunkLog(self._table, self._wanted.event, key)
+        if counts == "take_back":
+            entries = [Entry("", digest, values, retracts=True) for digest, values in events.items()]
+            for outcome in write_entries(self._table, log, entries):
+                if outcome.status not in ("accepted", "duplicate", "too_late"):
+                    raise CountersError(f"some events may not be retracted: {outcome.reason}")
+            return
+        batch = uuid4().hex[:8]
+        try:
+            for _ in self._table.tries():
+                log.is_known = False
+                while not log.is_known:
+                    log.look(consistent=True)
+                left = sorted(digest for digest in events if log.places[digest] != GONE)
+                if not left or log.put(encode_chunk([], batch), left):
+                    return
+        except (BucketHoleError, MalformedImageError):
+            return  # No process writes to such a log.
+        raise CountersError(f"the log {key} changes all the time")
+
+    def _take_out(self, key: LogKey, events: Mapping[bytes, Image]) -> None:
+        pk, first = key.chunk(0)
+        for _ in self._table.tries():
+            if all(self._shrink(item, events) for item in self._table.partition(pk, chunk_bucket(first))):
+                return
+        raise CountersError(f"the chunks of {key} change all the time")
+
+    def _shrink(self, item: Image, events: Mapping[bytes, Image]) -> bool:
+        """Take the rows out of a chunk; False if it has changed since it was read."""
+        gone = self._wanted.rows_of(item).keys() & events.keys()
+        if not gone:
+            return True
+        chunk = decode_chunk(item[CHUNK])
+        rows = zip(chunk.all_rows(), self._wanted.identity.digests(chunk), strict=True)
+        left = encode_chunk([row for row, digest in rows if digest not in gone], chunk.batch)
+        new = typed_values({CHUNK: left, ERASED: b"".join(sorted({*erased_digests(item), *gone}))})
+        return self._table.write(
+            "update_item", **update_as_seen(self._table.name, _key_of(item), new, {CHUNK: item[CHUNK]})
+        )
+
+
+def _key_of(item: Image) -> Any:
+    return {PK: item[PK], SK: item[SK]}
