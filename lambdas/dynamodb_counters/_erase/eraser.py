@@ -54,6 +54,7 @@ from dynamodb_counters._quarantine.quarantine import (
     pack,
     read_quarantine_item,
     redrive,
+    state_of,
     stored_entries,
     unpack,
 )
@@ -180,7 +181,7 @@ class QuarantineCopies:
         registry.require_readable()
         plan, origins = plan_of(registry), Origins(self._table.name, registry.source or None)
         for item, found, left in self._found():
-            if _state(item) == WAITING and left is None:
+            if state_of(item) == WAITING and left is None:
                 entry = read_quarantine_item(item)
                 if not registry.names.keys() >= {*entry.names}:
                     # Registered since, perhaps.
@@ -198,7 +199,7 @@ class QuarantineCopies:
         events = waiting = staying = 0
         for item, found, left in self._found():
             # One that a backfill has met waits, perhaps, when that ends.
-            state = _state(item)
+            state = state_of(item)
             is_left = state == WAITING or (state == PROVISIONAL and bool(read_registry(self._table).runs))
             # Dropped entries wait on only for events of others.
             is_left = is_left and not (drops and left is not None)
@@ -229,10 +230,6 @@ class QuarantineCopies:
         update = update_as_seen(self._table.name, _key_of(item), new, {RECORD: item[RECORD]})
         # If it is not as it was seen, it has expired, or another run has been here.
         self._table.write("update_item", **update)
-
-
-def _state(item: Image) -> str:
-    return str(item.get(STATE, {}).get("S", ""))
 
 
 CountsOfErased: TypeAlias = Literal["keep", "take_back"]

@@ -14,7 +14,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._fold.deltas import Unfoldable
@@ -37,7 +37,7 @@ from dynamodb_counters._items.bookkeeping import put_as_seen, read_units, update
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import base64_text, binary, parse_number
 from dynamodb_counters._items.table_schema import PK, QUARANTINE, QUARANTINE_PREFIX, SK, TTL, TYPE
-from dynamodb_counters._table import Table, item_of
+from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.errors import CommitError, InvalidArgumentError
 
@@ -161,14 +161,13 @@ def quarantine_item(
 
 def read_quarantine_item(item: Mapping[str, Any]) -> Quarantined:
     """The entry that an item holds; one that is spoiled has no content."""
-    shard, sequence = [*item[SK]["S"].split("#"), ""][:2]
-    reason = str(item.get(REASON, {}).get("S", ""))
+    reason, origin = str(item.get(REASON, {}).get("S", "")), origin_of(item, None)
     try:
         content, names = unpack(item[DELTA] if DELTA in item else item[RECORD]), names_of(item)
     except UNREADABLE as error:
         content, names, reason = {}, (), f"{type(error).__name__}: the entry cannot be read. {reason}"
     key = item[PK]["S"], item[SK]["S"]
-    return Quarantined(shard, sequence, reason, content, names, item[STATE] == _REDRIVEN, key)
+    return Quarantined(origin.shard, origin.sequence, reason, content, names, item[STATE] == _REDRIVEN, key)
 
 
 def awaited_by(item: Mapping[str, Any]) -> tuple[str, ...]:
@@ -236,7 +235,7 @@ def waiting_in_quarantine(table: Table, retention_seconds: float) -> Waiting:
     now, found = table.clock(), Waiting()
     for item in _entries(table):
         expires_at = float(item.get(TTL, {}).get("N", 0))
-        if item.get(STATE) == {"S": WAITING} and expires_at > now:
+        if state_of(item) == WAITING and expires_at > now:
             # The entry may be kept for less than the quarantine's retention.
             try:
                 created = float(unpack(item[RECORD])["dynamodb"]["ApproximateCreationDateTime"])
@@ -324,9 +323,8 @@ class Quarantine:
         return answers.count(None)
 
     def keep_one(self, shard: str, image: Unfoldable, state: str = WAITING) -> dict[str, Any] | None:
-        """Keep an image; return the entry that is there already."""
-        expires_at = {"N": str(self._expires_at(image.record))}
-        content = {RECORD: pack(image.record), STATE: {"S": state}, TTL: expires_at}
+        """Keep an image; return its entry if there is one already."""
+        content = {RECORD: pack(image.record), STATE: {"S": state}, TTL: {"N": str(self._expires_at(image.record))}}
         return self.put(self.item(shard, image.entry_id, image.reason, content, image.names))
 
     def _expires_at(self, record: Record) -> int:
@@ -344,26 +342,23 @@ class Quarantine:
         return quarantine_item(key, reason, content, names, int(self._table.clock() + self._retention_seconds))
 
     def put(self, item: dict[str, Any]) -> dict[str, Any] | None:
-        """Put an entry that is not there; return the one that is."""
-        try:
-            put = put_as_seen(self._table.name, item, {}, ())
-            self._table.client.put_item(**put, ReturnValuesOnConditionCheckFailure="ALL_OLD")
-        except self._table.client.exceptions.ConditionalCheckFailedException as error:
-            return dict(item_of(error))
-        return None
+        """Put an entry; return it if there is one of its key already."""
+        return None if self._table.write("put_item", **put_as_seen(self._table.name, item, {}, ())) else item
 
 
 def list_quarantined(table: Table, *, redriven: bool) -> Iterator[Quarantined]:
     """Entries in no particular order; those redriven already only on request."""
-    for item in stored_entries(table):
-        if item.get(STATE, {}).get("S") in ((WAITING, REDRIVEN) if redriven else (WAITING,)):
-            yield read_quarantine_item(item)
+    states = (WAITING, REDRIVEN) if redriven else (WAITING,)
+    return (read_quarantine_item(item) for item in stored_entries(table) if state_of(item) in states)
 
 
 def stored_entries(table: Table) -> Iterator[Image]:
     """The items of the quarantine, whatever became of them."""
-    for pk in PARTITIONS:
-        yield from table.partition(pk)
+    return chain.from_iterable(map(table.partition, PARTITIONS))
+
+
+def state_of(item: Image) -> str:
+    return str(item.get(STATE, {}).get("S", ""))
 
 
 def redrive(table: Table, entry: Quarantined) -> bool:
@@ -447,8 +442,7 @@ def settle(table: Table, moot: Moot) -> int:
 
 
 def _moot_names(item: Image, moot: Moot) -> list[str]:
-    is_waiting = item.get(STATE, {}).get("S") == WAITING
-    return [name for name in awaited_by(item) if moot(item, name)] if is_waiting else []
+    return [name for name in awaited_by(item) if moot(item, name)] if state_of(item) == WAITING else []
 
 
 def _settle(table: Table, item: Image, moot: Moot) -> bool:
