@@ -23,7 +23,7 @@ ERASE: Final = r"""
 ? test_erase_waiting.py::test_an_erasure_that_began_before_a_name_came_discards_none_of_it
 * an entry that waits is erased without a discard
 - done = discard(self._table, entry, plan, origins)
-+ done = self._update(item, None) is None
++ done = self._reduce(item, None) is None
 ? test_erase_waiting.py::test_an_entry_that_is_erased_with_its_event_leaves_nothing_to_be_taken_back
 * an entry that comes meanwhile is erased without consent
 - is_left = is_left and not (drops and left is not None)
@@ -31,7 +31,7 @@ ERASE: Final = r"""
 ? test_erase_waiting.py::test_without_consent_an_entry_that_comes_meanwhile_stays
 * entries that a redrive counts are dropped
 - done = redrive(self._table, entry)
-+ done = self._update(item, None) is None
++ done = self._reduce(item, None) is None
 ? test_erase_waiting.py::test_an_entry_that_is_erased_with_its_event_leaves_nothing_to_be_taken_back
 * entries of a backfill are erased while it goes on
 - state == PROVISIONAL and bool(read_registry(self._table).runs)

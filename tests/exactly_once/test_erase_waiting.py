@@ -12,7 +12,7 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Event
 from dynamodb_counters._control.registry import Registry, read_registry
 from dynamodb_counters._erase import eraser
-from dynamodb_counters._erase.eraser import Erased, Eraser, QuarantineCopies, Wanted
+from dynamodb_counters._erase.eraser import Erased, Eraser
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import HOUR
 from dynamodb_counters.errors import EraseError
@@ -238,7 +238,7 @@ def test_an_erasure_that_began_before_a_name_came_discards_none_of_it(monkeypatc
     world.stream.deliver()
     before = iter([Registry()])
     monkeypatch.setattr(eraser, "read_registry", lambda table: next(before, None) or read_registry(table))
-    assert QuarantineCopies(world.bench.store, Wanted(world.event, {"url": "/"})).drop() == 1
+    assert Eraser(world.bench.store, world.event, {"url": "/"})._drop_entries() == 1
     assert [item["state"]["S"] for item in world.bench.table.items() if "record" in item] == ["released"]
 
 

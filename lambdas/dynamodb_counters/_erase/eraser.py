@@ -26,7 +26,7 @@ from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.checks import require_choice
 from dynamodb_counters._declarations.sources import EventIdentity
 from dynamodb_counters._fold.records import NEW, OLD, Origins, Record
-from dynamodb_counters._items.bookkeeping import typed_values, update_as_seen
+from dynamodb_counters._items.bookkeeping import key_of, typed_values, update_as_seen
 from dynamodb_counters._items.chunks import chunk_bucket, decode_chunk, encode_chunk
 from dynamodb_counters._items.conditions import Image, text_reader
 from dynamodb_counters._items.conversions import base64_text, key_text
@@ -171,67 +171,6 @@ def _reduced_image(image: Image, wanted: Wanted) -> tuple[int, Image | None]:
     return 0, image
 
 
-class QuarantineCopies:
-    def __init__(self, table: Table, wanted: Wanted) -> None:
-        self._table, self._wanted = table, wanted
-
-    def drop(self) -> int:
-        """Have entries wait no more that hold nothing but events; return how many of these were dropped."""
-        registry, dropped = read_registry(self._table), 0
-        registry.require_readable()
-        plan, origins = plan_of(registry), Origins(self._table.name, registry.source or None)
-        for item, found, left in self._found():
-            if state_of(item) == WAITING and left is None:
-                entry = read_quarantine_item(item)
-                if not registry.names.keys() >= {*entry.names}:
-                    # Registered since, perhaps.
-                    registry = read_registry(self._table)
-                    plan = plan_of(registry)
-                try:
-                    done = discard(self._table, entry, plan, origins)
-                except InvalidArgumentError:
-                    done = redrive(self._table, entry)
-                dropped += found * done
-        return dropped
-
-    def sweep(self, *, writes: bool, drops: bool = False) -> tuple[int, int, int]:
-        """Take out the events; return how many there were, how many of them wait to be counted, how many stay."""
-        events = waiting = staying = 0
-        for item, found, left in self._found():
-            # One that a backfill has met waits, perhaps, when that ends.
-            state = state_of(item)
-            is_left = state == WAITING or (state == PROVISIONAL and bool(read_registry(self._table).runs))
-            # Dropped entries wait on only for events of others.
-            is_left = is_left and not (drops and left is not None)
-            events += found
-            waiting += found * (state == WAITING)
-            staying += found * is_left
-            if writes and not is_left:
-                self._update(item, left)
-        return events, waiting, staying
-
-    def _found(self) -> Iterator[tuple[Image, int, Record | None]]:
-        for item in stored_entries(self._table):
-            if RECORD not in item:
-                continue
-            try:
-                found, left = reduced(unpack(item[RECORD]), self._wanted)
-            except UNREADABLE:
-                # A spoiled entry can never be counted.
-                found, left = int(self._wanted.is_quoted_in(str(item[RECORD].get("S", "")))), None
-            if found:
-                yield item, found, left
-
-    def _update(self, item: Image, left: Record | None) -> None:
-        new: dict[str, Any] = {RECORD: None, REASON: None, STATE: None}
-        if left is not None:
-            is_quoted = self._wanted.is_quoted_in(item.get(REASON, {}).get("S", ""))
-            new = {RECORD: pack(left), **({REASON: None} if is_quoted else {})}
-        update = update_as_seen(self._table.name, _key_of(item), new, {RECORD: item[RECORD]})
-        # If it is not as it was seen, it has expired, or another run has been here.
-        self._table.write("update_item", **update)
-
-
 CountsOfErased: TypeAlias = Literal["keep", "take_back"]
 Uncounted: TypeAlias = Literal["refuse", "drop"]
 
@@ -265,7 +204,6 @@ class Erased:
 class Eraser:
     def __init__(self, table: Table, event: object, values: object) -> None:
         self._table, self._wanted = table, Wanted(event, values)
-        self._copies = QuarantineCopies(table, self._wanted)
         self._is_noted = False
 
     def find(self) -> Erased:
@@ -276,7 +214,7 @@ class Eraser:
         require_choice("counts", counts, get_args(CountsOfErased))
         require_choice("uncounted", uncounted, get_args(Uncounted))
         if uncounted == "refuse":
-            _, waiting, _ = self._copies.sweep(writes=False)
+            _, waiting, _ = self._sweep_entries(writes=False)
             if waiting:
                 raise EraseError(
                     f"{waiting} copies wait to be counted, in quarantine: redrive them first, or say that they are to "
@@ -287,9 +225,9 @@ class Eraser:
     def _sweep(self, counts: CountsOfErased | None, *, drops: bool = False) -> Erased:
         # The quarantine last, where it may end, but what waits there before the items, which then show that they take
         # nothing back.
-        dropped = self._copies.drop() if drops else 0
+        dropped = self._drop_entries() if drops else 0
         events, packed = self._sweep_items(counts), self._sweep_chunks(counts)
-        quarantined, waiting, staying = self._copies.sweep(writes=counts is not None, drops=drops)
+        quarantined, waiting, staying = self._sweep_entries(writes=counts is not None, drops=drops)
         return Erased(events, packed, quarantined, dropped + waiting, staying if counts else 0)
 
     def _sweep_items(self, counts: CountsOfErased | None) -> int:
@@ -319,13 +257,13 @@ class Eraser:
         self._is_noted = True
 
     def _delete(self, item: Image) -> None:
-        self._table.client.delete_item(TableName=self._table.name, Key=_key_of(item))
+        self._table.client.delete_item(TableName=self._table.name, Key=key_of(item))
 
     def _expire(self, item: Image) -> None:
         """Mark an event and let its time run out, then delete it: its counts stay."""
         over = {"N": str(int(self._table.clock() - _LONG_OVER))}
         request: Any = {
-            "Key": _key_of(item),
+            "Key": key_of(item),
             "ExpressionAttributeNames": {"#ttl": TTL, "#erased": ERASED},
             "ExpressionAttributeValues": {":over": over, ":erased": {"BOOL": True}},
         }
@@ -410,9 +348,61 @@ class Eraser:
         left = encode_chunk([row for row, digest in rows if digest not in gone], chunk.batch)
         new = typed_values({CHUNK: left, ERASED: b"".join(sorted({*erased_digests(item), *gone}))})
         return self._table.write(
-            "update_item", **update_as_seen(self._table.name, _key_of(item), new, {CHUNK: item[CHUNK]})
+            "update_item", **update_as_seen(self._table.name, key_of(item), new, {CHUNK: item[CHUNK]})
         )
 
+    def _drop_entries(self) -> int:
+        """Have entries wait no more that hold nothing but events; return how many of these were dropped."""
+        registry, dropped = read_registry(self._table), 0
+        registry.require_readable()
+        plan, origins = plan_of(registry), Origins(self._table.name, registry.source or None)
+        for item, found, left in self._all_entries():
+            if state_of(item) == WAITING and left is None:
+                entry = read_quarantine_item(item)
+                if not registry.names.keys() >= {*entry.names}:
+                    # Registered since, perhaps.
+                    registry = read_registry(self._table)
+                    plan = plan_of(registry)
+                try:
+                    done = discard(self._table, entry, plan, origins)
+                except InvalidArgumentError:
+                    done = redrive(self._table, entry)
+                dropped += found * done
+        return dropped
 
-def _key_of(item: Image) -> Any:
-    return {PK: item[PK], SK: item[SK]}
+    def _sweep_entries(self, *, writes: bool, drops: bool = False) -> tuple[int, int, int]:
+        """Take out the events; return how many there were, how many of them wait to be counted, how many stay."""
+        events = waiting = staying = 0
+        for item, found, left in self._all_entries():
+            # One that a backfill has met waits, perhaps, when that ends.
+            state = state_of(item)
+            is_left = state == WAITING or (state == PROVISIONAL and bool(read_registry(self._table).runs))
+            # Dropped entries wait on only for events of others.
+            is_left = is_left and not (drops and left is not None)
+            events += found
+            waiting += found * (state == WAITING)
+            staying += found * is_left
+            if writes and not is_left:
+                self._reduce(item, left)
+        return events, waiting, staying
+
+    def _all_entries(self) -> Iterator[tuple[Image, int, Record | None]]:
+        for item in stored_entries(self._table):
+            if RECORD not in item:
+                continue
+            try:
+                found, left = reduced(unpack(item[RECORD]), self._wanted)
+            except UNREADABLE:
+                # A spoiled entry can never be counted.
+                found, left = int(self._wanted.is_quoted_in(str(item[RECORD].get("S", "")))), None
+            if found:
+                yield item, found, left
+
+    def _reduce(self, item: Image, left: Record | None) -> None:
+        new: dict[str, Any] = {RECORD: None, REASON: None, STATE: None}
+        if left is not None:
+            is_quoted = self._wanted.is_quoted_in(item.get(REASON, {}).get("S", ""))
+            new = {RECORD: pack(left), **({REASON: None} if is_quoted else {})}
+        update = update_as_seen(self._table.name, key_of(item), new, {RECORD: item[RECORD]})
+        # If it is not as it was seen, it has expired, or another run has been here.
+        self._table.write("update_item", **update)

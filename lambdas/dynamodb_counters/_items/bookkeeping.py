@@ -32,6 +32,10 @@ def bookkeeping_key(sk: str, partition: str = "") -> dict[str, Any]:
     return {PK: {"S": CHECKPOINT_PREFIX + partition}, SK: {"S": sk}}
 
 
+def key_of(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {PK: item[PK], SK: item[SK]}
+
+
 def bookkeeping_item(key: Mapping[str, Any], values: Mapping[str, Any], expires: int | None = None) -> dict[str, Any]:
     """An item with these values, for good or until it expires, in seconds since 1970."""
     ttl = {} if expires is None else {TTL: expires}

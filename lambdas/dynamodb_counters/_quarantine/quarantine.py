@@ -33,7 +33,7 @@ from dynamodb_counters._fold.records import (
     Record,
     inserted,
 )
-from dynamodb_counters._items.bookkeeping import put_as_seen, read_units, update_as_seen
+from dynamodb_counters._items.bookkeeping import key_of, put_as_seen, read_units, update_as_seen
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import base64_text, binary, parse_number
 from dynamodb_counters._items.table_schema import PK, QUARANTINE, QUARANTINE_PREFIX, SK, TTL, TYPE
@@ -446,13 +446,12 @@ def _moot_names(item: Image, moot: Moot) -> list[str]:
 
 
 def _settle(table: Table, item: Image, moot: Moot) -> bool:
-    key = {PK: item[PK], SK: item[SK]}
     while names := _moot_names(item, moot):
         left = [name for name in awaited_by(item) if name not in names]
         new = {NAMES: {"SS": left}} if left else {STATE: {"S": SETTLED}}
         seen = {STATE: {"S": WAITING}, NAMES: item.get(NAMES)}
-        if table.write("update_item", **update_as_seen(table.name, key, new, seen)):
+        if table.write("update_item", **update_as_seen(table.name, key_of(item), new, seen)):
             return not left
         # It was redriven, or settled in part by another backfill.
-        item = table.read_item(key)
+        item = table.read_item(key_of(item))
     return False

@@ -14,6 +14,7 @@ from dynamodb_counters._declarations.checks import require_choice
 from dynamodb_counters._declarations.composites import require_declaration
 from dynamodb_counters._declarations.groups import identity
 from dynamodb_counters._declarations.sources import digest_of
+from dynamodb_counters._items.bookkeeping import key_of
 from dynamodb_counters._items.conditions import Image, TypedValue, present
 from dynamodb_counters._items.conversions import event_seconds, plain_value
 from dynamodb_counters._items.table_schema import PK, SK, TYPE, is_reserved
@@ -95,7 +96,7 @@ def _insert_all(
     if conflicts == "read" and table.bulk == "partiql":
         # It does not return what is stored.
         met = [index for index in firsts if outcomes[index] == DUPLICATE]
-        for index, stored in table.side_by_side(lambda index: table.read_item(_key_of(items[index])), met):
+        for index, stored in table.side_by_side(lambda index: table.read_item(key_of(items[index])), met):
             if isinstance(stored, Exception):
                 outcomes[index] = failed(stored)
             else:
@@ -122,17 +123,13 @@ def retract(table: Table, event: Event, values: Mapping[str, Any]) -> bool:
     require_mapping(values)
     item = key_item(event, values)
     if event.packed is None:
-        return "Attributes" in table.client.delete_item(TableName=table.name, Key=_key_of(item), ReturnValues="ALL_OLD")
+        return "Attributes" in table.client.delete_item(TableName=table.name, Key=key_of(item), ReturnValues="ALL_OLD")
     [outcome] = _log(table, event, {0: item}, retracts=True).values()
     if outcome.status == OutcomeStatus.REJECTED:
         raise InvalidArgumentError("values", dict(values), f"an event that can be accepted ({outcome.reason})")
     if outcome.status == OutcomeStatus.FAILED:
         raise UnavailableError(f"the event may not be retracted: {outcome.reason}; retract it again")
     return outcome == ACCEPTED
-
-
-def _key_of(item: Image) -> Any:
-    return {name: item[name] for name in (PK, SK)}
 
 
 def _log(table: Table, event: Event, items: Mapping[int, Image], *, retracts: bool) -> dict[int, Outcome]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Event, InvalidArgumentError
-from dynamodb_counters._erase.eraser import Eraser, QuarantineCopies, Wanted
+from dynamodb_counters._erase.eraser import Eraser
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._quarantine.quarantine import Quarantine, list_quarantined, redrive
 from dynamodb_counters._table import Table
@@ -32,8 +32,8 @@ def test_an_entry_that_goes_meanwhile_stays_gone() -> None:
         memory.delete_item(TableName=memory.name, Key={"pk": {"S": entry.key[0]}, "sk": {"S": entry.key[1]}})
 
     late: Any = HookedClient(memory, once(["update_item"], expire))
-    copies = QuarantineCopies(Table(memory.name, late, clock=clock), Wanted(VIEW, {"client": "ann"}))
-    assert copies.sweep(writes=True)[0] == 1
+    eraser = Eraser(Table(memory.name, late, clock=clock), VIEW, {"client": "ann"})
+    assert eraser._sweep_entries(writes=True)[0] == 1
     assert list(memory.items()) == []
 
 
