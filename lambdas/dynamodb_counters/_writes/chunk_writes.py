@@ -109,7 +109,14 @@ class ChunkLog:
     def look(self, *, consistent: bool) -> dict[int, str]:
         """Read a page on from the last chunk known; return who wrote which of those found."""
         found: dict[int, str] = {}
-        page = self._query(self.key.chunk(self.next), self.key.chunk(MAX_NUMBER)[1], consistent=consistent)
+        (pk, first), (_, last) = self.key.chunk(self.next), self.key.chunk(MAX_NUMBER)
+        page = self._table.client.query(
+            TableName=self._table.name,
+            KeyConditionExpression=f"{PK} = :pk AND {SK} BETWEEN :first AND :last",
+            ExpressionAttributeValues=typed_values({":pk": pk, ":first": first, ":last": last}),
+            ConsistentRead=consistent,
+            Limit=_PAGE,
+        )
         for item in page["Items"]:
             place, expected = self.next, self.key.chunk(self.next)[1]
             if item[SK]["S"] != expected:
@@ -147,26 +154,17 @@ class ChunkLog:
 
     def values(self, digest: bytes) -> Image | None:
         """The values of an event as the log has them, which a row takes back; None if it was erased meanwhile."""
-        key = self.key.chunk(self.places[digest])
-        items = self._query(key, key[1], consistent=True)["Items"]
-        if not items:
-            raise BucketHoleError(f"part of the bucket {key[1]} has expired")
-        chunk = decode_chunk(items[0][CHUNK])
+        pk, sk = self.key.chunk(self.places[digest])
+        item = next(self._table.partition(pk, sk), None)
+        if item is None:
+            raise BucketHoleError(f"part of the bucket {sk} has expired")
+        chunk = decode_chunk(item[CHUNK])
         digests = self._identity.digests(chunk)
         if digest in digests:
             return chunk.rows_at([digests.index(digest)])[0].values
         # A later chunk says so to all.
         self.places[digest] = GONE
         return None
-
-    def _query(self, first: tuple[str, str], last: str, *, consistent: bool) -> Any:
-        return self._table.client.query(
-            TableName=self._table.name,
-            KeyConditionExpression=f"{PK} = :pk AND {SK} BETWEEN :first AND :last",
-            ExpressionAttributeValues=typed_values({":pk": first[0], ":first": first[1], ":last": last}),
-            ConsistentRead=consistent,
-            Limit=_PAGE,
-        )
 
 
 def erased_digests(item: Mapping[str, Any]) -> list[bytes]:
