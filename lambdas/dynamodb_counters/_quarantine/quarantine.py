@@ -434,19 +434,14 @@ Moot: TypeAlias = Callable[[Image, str], bool]
 
 def settle(table: Table, moot: Moot) -> int:
     """Let entries no longer wait for what backfills have counted; return how many wait for nothing else."""
-    settled = 0
-    entries = (item for item in stored_entries(table) if _moot_names(item, moot))
+    settled, entries = 0, stored_entries(table)
     while some := list(islice(entries, _AT_A_TIME)):
         settled += sum(table.each(lambda item: _settle(table, item, moot), some))
     return settled
 
 
-def _moot_names(item: Image, moot: Moot) -> list[str]:
-    return [name for name in awaited_by(item) if moot(item, name)] if state_of(item) == WAITING else []
-
-
 def _settle(table: Table, item: Image, moot: Moot) -> bool:
-    while names := _moot_names(item, moot):
+    while state_of(item) == WAITING and (names := [name for name in awaited_by(item) if moot(item, name)]):
         left = [name for name in awaited_by(item) if name not in names]
         new = {NAMES: {"SS": left}} if left else {STATE: {"S": SETTLED}}
         seen = {STATE: {"S": WAITING}, NAMES: item.get(NAMES)}
