@@ -96,13 +96,14 @@ class Table:
         return dict(self.client.get_item(TableName=self.name, Key=key, ConsistentRead=True).get("Item", {}))
 
     def partition(self, pk: str, prefix: str = "", **more: Any) -> Iterator[dict[str, Any]]:
-        """Items of a partition whose sort keys begin so, strongly consistent, page by page as they are asked for."""
+        """Items of a partition whose sort keys begin so, page by page: strongly consistent unless asked otherwise."""
         condition, values = f"{PK} = :pk", {":pk": {"S": pk}}
         if prefix:
             condition, values = f"{condition} AND begins_with({SK}, :prefix)", {**values, ":prefix": {"S": prefix}}
-        asked: Any = {"KeyConditionExpression": condition, "ExpressionAttributeValues": values, **more}
+        asked: Any = {"ConsistentRead": True, "KeyConditionExpression": condition, "ExpressionAttributeValues": values}
+        asked |= more
         while True:
-            page = self.client.query(TableName=self.name, ConsistentRead=True, **asked)
+            page = self.client.query(TableName=self.name, **asked)
             yield from page["Items"]
             if "LastEvaluatedKey" not in page:
                 return

@@ -33,7 +33,7 @@ from dynamodb_counters._fold.records import (
     Record,
     inserted,
 )
-from dynamodb_counters._items.bookkeeping import key_of, put_as_seen, read_units, update_as_seen
+from dynamodb_counters._items.bookkeeping import item_bytes, key_of, put_as_seen, update_as_seen
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import base64_text, binary, parse_number
 from dynamodb_counters._items.table_schema import PK, QUARANTINE, QUARANTINE_PREFIX, SK, TTL, TYPE
@@ -83,8 +83,8 @@ _REDRIVEN: Final = {"S": REDRIVEN}
 PREFIX: Final = "aws/lambda/"
 """Lambda's objects: the prefix, the mapping's id, the shard, the date, the time and something random."""
 
-MOST_READ_UNITS: Final = 500
-"""No further page is read after so many: what waits then is a lower bound."""
+MOST_BYTES: Final = 4_000_000
+"""Nothing is counted after so many, for 500 read units: what waits then is a lower bound."""
 
 _IMAGE: Final = re.compile(r"#(\d{40})#((?:NewImage|OldImage)(?:#\d{1,7})?)(#[0-9a-f]{8})?$")
 """End of the sort key of an image's entry."""
@@ -232,8 +232,11 @@ class Waiting:
 
 def waiting_in_quarantine(table: Table, retention_seconds: float) -> Waiting:
     """Count the entries that are not redriven: all of them, unless that would cost too much."""
-    now, found = table.clock(), Waiting()
-    for item in _entries(table):
+    now, found, size = table.clock(), Waiting(), 0
+    for item in stored_entries(table, ConsistentRead=False, Limit=_PAGE):
+        size += item_bytes(item)
+        if size > MOST_BYTES:
+            break
         expires_at = float(item.get(TTL, {}).get("N", 0))
         if state_of(item) == WAITING and expires_at > now:
             # The entry may be kept for less than the quarantine's retention.
@@ -251,22 +254,6 @@ def waiting_in_bucket(s3: Any, bucket: str, now: float) -> Waiting:
     objects = [found for page in islice(pages, _MOST_PAGES) for found in page.get("Contents", ())]
     ages = [now - found["LastModified"].timestamp() for found in objects]
     return Waiting(len(objects), max(ages, default=0.0))
-
-
-def _entries(table: Table) -> Iterator[Image]:
-    units = 0.0
-    for pk in PARTITIONS:
-        pages = table.client.get_paginator("query").paginate(
-            TableName=table.name,
-            KeyConditionExpression=f"{PK} = :pk",
-            ExpressionAttributeValues={":pk": {"S": pk}},
-            PaginationConfig={"PageSize": _PAGE},
-        )
-        for page in pages:
-            yield from page["Items"]
-            units += read_units(page["Items"])
-            if units >= MOST_READ_UNITS:
-                return
 
 
 def aside_by_sequence(entries: Iterable[Image]) -> Mapping[str, Aside]:
@@ -352,9 +339,9 @@ def list_quarantined(table: Table, *, redriven: bool) -> Iterator[Quarantined]:
     return (read_quarantine_item(item) for item in stored_entries(table) if state_of(item) in states)
 
 
-def stored_entries(table: Table) -> Iterator[Image]:
+def stored_entries(table: Table, **more: Any) -> Iterator[Image]:
     """The items of the quarantine, whatever became of them."""
-    return chain.from_iterable(map(table.partition, PARTITIONS))
+    return chain.from_iterable(table.partition(pk, **more) for pk in PARTITIONS)
 
 
 def state_of(item: Image) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._quarantine.quarantine import (
-    MOST_READ_UNITS,
+    MOST_BYTES,
     STATE,
     Quarantine,
     Waiting,
@@ -92,7 +92,7 @@ def test_a_flood_costs_no_more_than_stated(table: Table, memory: MeteredTable, s
     memory.usage.reads = 0.0
     found = waiting_in_quarantine(table, KEPT)
     # The last page may be a whole megabyte.
-    assert memory.usage.reads <= MOST_READ_UNITS + 128 + 32
+    assert memory.usage.reads <= MOST_BYTES / 8192 + 128 + 32
     assert 0 < found.count <= 6000
     assert size > 10 or found.count == 6000
 
