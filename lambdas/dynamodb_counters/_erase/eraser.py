@@ -142,14 +142,10 @@ def reduced(record: Record, wanted: Wanted) -> tuple[int, Record | None]:
         is_wanted = PK in keys and SK in keys and wanted.is_key(keys[PK]["S"], keys[SK]["S"])
         return (1, None) if is_wanted else (0, record)
     parts = {name: _reduced_image(image, wanted) for name, image in images.items()}
-    most = max(found for found, _ in parts.values())
-    if not most:
-        return 0, record
     left = {name: image for name, (_, image) in parts.items() if image is not None}
-    if not left:
-        return most, None
     others = {name: value for name, value in change.items() if name not in images}
-    return most, {**record, "dynamodb": {**others, **left}}
+    most = max(found for found, _ in parts.values())
+    return most, {**record, "dynamodb": {**others, **left}} if left else None
 
 
 def _reduced_image(image: Image, wanted: Wanted) -> tuple[int, Image | None]:
@@ -160,14 +156,12 @@ def _reduced_image(image: Image, wanted: Wanted) -> tuple[int, Image | None]:
         chunk = decode_chunk(image[CHUNK])
         rows = chunk.all_rows()
         kept = [row for row in rows if not wanted.has_values(row.values)]
-        if not kept:
-            return (len(rows), None) if rows else (0, image)
-        blob = base64_text(encode_chunk(kept, chunk.batch))
-        return len(rows) - len(kept), {**image, CHUNK: {"B": blob}}
+        left = {**image, CHUNK: {"B": base64_text(encode_chunk(kept, chunk.batch))}}
+        return len(rows) - len(kept), left if kept or not rows else None
     if kind == QUARANTINE and RECORD in image:
         # An entry that could not be read when it was redriven is kept in an entry of its own.
-        found, left = reduced(unpack(image[RECORD]), wanted)
-        return found, None if left is None else {**image, RECORD: pack(left)}
+        found, record = reduced(unpack(image[RECORD]), wanted)
+        return found, None if record is None else {**image, RECORD: pack(record)}
     return 0, image
 
 
