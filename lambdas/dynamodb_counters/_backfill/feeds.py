@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from dynamodb_counters._assumptions import CLOCKS, ONE_CLOCK, READ_TOGETHER
+from dynamodb_counters._assumptions import CLOCKS, ONE_CLOCK
 from dynamodb_counters._commit.checkpoints import Checkpoint, checkpoint_key, checkpoint_of
 from dynamodb_counters._control.registry import header_key, read_registry
 from dynamodb_counters._control.run_items import (
     MOST_BYTES,
-    ONLY_SHARD,
     ROWS,
     Held,
     Run,
@@ -162,11 +161,6 @@ class Pace:
             self.table.sleep(self._free_at - now)
 
 
-T = TypeVar("T")
-
-_AGAIN: Final = 5
-
-
 class ReadGroup(NamedTuple):
     """A group as its items were read, and what of the log they have applied for certain."""
 
@@ -176,19 +170,6 @@ class ReadGroup(NamedTuple):
 
 def read_checkpoint(table: Table, shard: str) -> Checkpoint:
     return checkpoint_of(table.read_item(checkpoint_key(shard_digest(shard))))
-
-
-def read_after_checkpoints(
-    table: Table, shards: Iterable[str], read: Callable[[], T], now: Callable[[], float]
-) -> tuple[dict[str, Checkpoint], T]:
-    """Read checkpoints, then items: what a checkpoint covers, the items have applied."""
-    every = (*shards, ONLY_SHARD)
-    for _ in range(_AGAIN):
-        begun = now()
-        checkpoints, items = {shard: read_checkpoint(table, shard) for shard in every}, read()
-        if now() < begun + READ_TOGETHER:
-            return checkpoints, items
-    raise BackfillError("reading takes too long: the checkpoints that were read before have settled since")
 
 
 def applied_by(items: list[Image], checkpoints: Mapping[str, Checkpoint]) -> dict[str, str]:

@@ -27,8 +27,8 @@ from decimal import localcontext
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
-from dynamodb_counters._assumptions import GROUP_KEPT, SKEW, WIDE_MARGIN
-from dynamodb_counters._backfill.feeds import ReadGroup, applied_by, read_after_checkpoints
+from dynamodb_counters._assumptions import GROUP_KEPT, READ_TOGETHER, SKEW, WIDE_MARGIN
+from dynamodb_counters._backfill.feeds import ReadGroup, applied_by, read_checkpoint
 from dynamodb_counters._backfill.runner import (
     COMPARING,
     COMPLETE,
@@ -414,10 +414,15 @@ class Verification(Runner):
         raise BackfillError(SPLITTING)
 
     def _read(self, refs: list[GroupRef]) -> dict[GroupRef, ReadGroup]:
+        """Read groups after checkpoints: what a checkpoint covers, their items have applied."""
         wanted = [(self._layout(ref), ref[1]) for ref in refs]
-        read = partial(read_items, self.table, wanted, consistent=True)
-        checkpoints, found = read_after_checkpoints(self.table, self._begun.lineage.parents, read, self.now)
-        return {ref: ReadGroup(items, applied_by(items, checkpoints)) for ref, items in zip(refs, found, strict=True)}
+        for _ in range(_AGAIN):
+            begun = self.now()
+            checkpoints = {shard: read_checkpoint(self.table, shard) for shard in self._begun.lineage.in_order}
+            groups = zip(refs, read_items(self.table, wanted, consistent=True), strict=True)
+            if self.now() < begun + READ_TOGETHER:
+                return {ref: ReadGroup(items, applied_by(items, checkpoints)) for ref, items in groups}
+        raise BackfillError("reading takes too long: the checkpoints that were read before have settled since")
 
     def _missing(self, ref: GroupRef, expected: Mapping[str, Number], held: ReadGroup) -> dict[str, Number]:
         layout = self._layout(ref)
