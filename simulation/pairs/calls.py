@@ -11,7 +11,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._backfill.backfill import Dropping
 from dynamodb_counters._backfill.feeds import Feeds, Shard
-from dynamodb_counters._backfill.runner import Progress
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CountersError
 from simulation.faults.actors import Actor, Crashed
@@ -133,6 +132,5 @@ class Runner(Caller):
     def _run(self) -> None:
         self.work = self._make()
         for progress in self.work.steps():
-            told = progress if isinstance(progress, Progress) else Progress(progress[0], "")
-            self.run, self.phase = told.run, told.phase
+            self.run, self.phase = progress.run, progress.phase
             self.actor.pause(_STEP)

@@ -12,7 +12,6 @@ import pytest
 from dynamodb_counters import Aggregate, Attr, Count, Counter, Counters, Event, Sum, Threshold
 from dynamodb_counters._assumptions import LONGEST_INVOCATION
 from dynamodb_counters._backfill.backfill import Backfill, Dropping, Emptying
-from dynamodb_counters._backfill.feeds import Pace
 from dynamodb_counters._backfill.runner import Progress
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._commit.commit import Committer
@@ -21,6 +20,7 @@ from dynamodb_counters._control.registry import (
     FILLING,
     STALE,
     WAITING,
+    Registry,
     entry_key,
     read_registry,
     write_registry,
@@ -352,7 +352,7 @@ def test_a_stale_mark_is_no_step_back() -> None:
     dropping = world.dropping("orders").steps()
 
     def meanwhile() -> None:
-        assert any(phase == WAITING for phase, _, _ in dropping)
+        assert any(step.phase == WAITING for step in dropping)
 
     process = world.process(NUMBER, REVENUE, before=meanwhile)
     world.spoil("orders")
@@ -366,14 +366,14 @@ def test_a_stale_mark_is_no_step_back() -> None:
 def test_a_slow_process_deletes_nothing_that_was_counted_since(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(NUMBER)
     world.put(3)
-    scan, first = Emptying._scan, [True]
+    read, first = Emptying._read, [True]
 
     def late(self: Emptying, place: Any) -> Any:
         if first and first.pop():
             fill(world.bench, world.stream, names=["orders"])
-        return scan(self, place)
+        return read(self, place)
 
-    monkeypatch.setattr(Emptying, "_scan", late)
+    monkeypatch.setattr(Emptying, "_read", late)
     with pytest.raises(BackfillError, match="another process works on the same names"):
         list(backfill(world.bench, world.stream, names=["orders"]).steps())
     assert world.read(NUMBER) == ({"orders": 3}, True)
@@ -446,10 +446,9 @@ def test_a_slow_process_opens_nothing_over_a_name_that_another_has_emptied(monke
 def test_a_name_is_folded_as_long_as_what_is_counted_over_it() -> None:
     world = World(BY, OVER)
     world.put(3)
-    pace = Pace(world.bench.store)
-    emptying = Emptying(table=world.bench.store, now=world.bench.clock, names=["by"], pace=pace)
+    emptying = Emptying(table=world.bench.store, now=world.bench.clock)
     with pytest.raises(BackfillError, match="'over' counts 'by'"):
-        list(emptying.steps())
+        list(emptying.empty(["by"]))
     world.put(2, customer="bob")
     assert world.read(OVER) == ({"customers": 2, "n": 5}, True)
 
@@ -460,17 +459,19 @@ def test_a_run_that_was_given_up_adds_nothing_to_what_another_fills(monkeypatch:
     world.bench.deploy([NUMBER, REVENUE])
     steps = backfill(world.bench, world.stream).steps()
     run = next(step.run for step in steps if step.phase == "draining")
-    require = Backfill._require_filling
+    require = Backfill._require_open
 
-    def late(self: Backfill, state: Any) -> None:
-        monkeypatch.setattr(Backfill, "_require_filling", require)
+    def late(self: Backfill, state: Any, _: Registry) -> None:
+        if state.phase != "adding":
+            return
+        monkeypatch.setattr(Backfill, "_require_open", require)
         backfill(world.bench, world.stream, run=run).give_up()
         for number in range(1, 4):
             delete(world.bench, number)
         fill(world.bench, world.stream)
-        require(self, state)
+        require(self, state, read_registry(world.bench.store))
 
-    monkeypatch.setattr(Backfill, "_require_filling", late)
+    monkeypatch.setattr(Backfill, "_require_open", late)
     with pytest.raises(BackfillError, match="is void"):
         list(steps)
     world.put()

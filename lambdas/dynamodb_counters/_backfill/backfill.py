@@ -21,16 +21,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
-from dynamodb_counters._assumptions import CLOCKS, FRESH, KNOWN_AT_ONCE, ONE_CLOCK, SETTLED_AFTER
-from dynamodb_counters._backfill.feeds import Pace, Scan, Source, is_emulated, paid_write, scan_page, units_of
+from dynamodb_counters._assumptions import FRESH, KNOWN_AT_ONCE, ONE_CLOCK
+from dynamodb_counters._backfill.feeds import Scan, ServiceTime, Source, is_emulated, paid_write, scan_page, units_of
 from dynamodb_counters._backfill.runner import COMPLETE as ENDED
-from dynamodb_counters._backfill.runner import DRAINING, Progress, Runner, State, Totals, baselines, withheld
+from dynamodb_counters._backfill.runner import DRAINING, Progress, Runner, State, Totals, Work, baselines, withheld
 from dynamodb_counters._commit.checkpoints import Checkpoints
 from dynamodb_counters._commit.commit import Committer, Part, Pruner
 from dynamodb_counters._control.counted_names import is_moot, plan_of
@@ -131,77 +131,70 @@ def _require_fillable(known: Mapping[str, Entry], declared: Mapping[str, Declara
             raise BackfillError(f"{name!r} counts {gone[0]!r}, which nothing counts, or which is being dropped")
 
 
-@dataclass(slots=True, kw_only=True)
-class Emptying:
-    """Empties names of a table, by DynamoDB's time, `now`; those to be `dropped` stay registered until then."""
+@dataclass(kw_only=True)
+class Emptying(Work):
+    """Empties names of a table; those to be dropped stay registered until then."""
 
-    table: Table
-    now: Callable[[], float]
-    names: Collection[str]
-    segments: int = 4
-    pace: Pace
-    dropped: bool = False
-    fresh: float = FRESH + CLOCKS
-    folded: float = SETTLED_AFTER + CLOCKS
+    items: int = 0
+    """About how many the table has, if known."""
     deleted: Counter[str] = field(default_factory=Counter)
     """Items by name."""
-    entries: dict[str, Entry] = field(default_factory=dict)
-    """The entries of the names as they were emptied: they wait."""
     scanned: int = 0
+    _emptied: dict[str, Entry] = field(default_factory=dict)
+    """The entries of the names as they were emptied: they wait."""
 
-    def steps(self) -> Iterator[tuple[str, float, float]]:
-        """Empty them; yield after each step the phase, and how much of it is done."""
+    _drops: ClassVar[bool] = False
+
+    def empty(self, names: Collection[str]) -> Iterator[Progress]:
+        """Empty names; yield after each step the phase, and how much of it is done."""
         for _ in self.table.tries():
             registry = read_registry(self.table)
-            if all(entry.state == WAITING and entry.dropped == self.dropped for entry in self._of(registry)):
-                yield from self._rest(registry, WAITING, self.folded)
-                if (yield from self._emptied(registry)):
+            if missing := sorted({*names} - registry.entries.keys()):
+                raise BackfillError(f"{', '.join(missing)}: dropped by another process")
+            entries = [registry.entries[name] for name in sorted(names)]
+            if all(entry.state == WAITING and entry.dropped == self._drops for entry in entries):
+                yield from self._rest(entries, WAITING, self.folded)
+                self._emptied = {entry.name: entry for entry in entries}
+                if (yield from self._delete_all()):
                     return
                 raise BackfillError("another process works on the same names: run it again")
             for each in registry.declarations:
                 # Processes fold what counts another name only over names that are folded.
-                counted = [below.name for below in with_below(each) if below.name in self.names]
-                if counted and each.name not in self.names and registry.entries[each.name].counts:
+                counted = [below.name for below in with_below(each) if below.name in names]
+                if counted and each.name not in names and registry.entries[each.name].counts:
                     raise BackfillError(f"{each.name!r} counts {counted[0]!r}: run it again")
-            yield from self._rest(registry, STALE, self.fresh)
-            write_registry(self.table, registry, list(self._changes(registry)), attributes={})
+            yield from self._rest(entries, STALE, self.fresh)
+            now = self.now()
+            changes = [(entry, after) for entry in entries if (after := self._next(entry, now)) != entry]
+            write_registry(self.table, registry, changes, attributes={})
         raise BackfillError("the table's registry changes all the time: try again later")
 
-    def _of(self, registry: Registry) -> list[Entry]:
-        if missing := sorted({*self.names} - registry.entries.keys()):
-            raise BackfillError(f"{', '.join(missing)}: dropped by another process")
-        return [registry.entries[name] for name in sorted(self.names)]
+    def _next(self, entry: Entry, now: float) -> Entry:
+        """The next state of a name."""
+        if entry.state == STALE and entry.dropped == self._drops:
+            return entry.entering(WAITING, now, since=0, run="")
+        if entry.state in COUNTING:
+            return entry.entering(STALE, now, dropped=self._drops)
+        # Nobody folds it: only that it is to be dropped is new.
+        return replace(entry, dropped=self._drops)
 
-    def _changes(self, registry: Registry) -> Iterator[tuple[Entry, Entry]]:
-        """The next state of each name."""
-        now = self.now()
-        for entry in self._of(registry):
-            if entry.state == STALE and entry.dropped == self.dropped:
-                yield entry, entry.entering(WAITING, now, since=0, run="")
-            elif entry.state in COUNTING:
-                yield entry, entry.entering(STALE, now, dropped=self.dropped)
-            elif entry.dropped != self.dropped:
-                # Nobody folds it: only that it is to be dropped is new.
-                yield entry, entry.entering(WAITING, entry.at, dropped=self.dropped)
-
-    def _rest(self, registry: Registry, state: str, seconds: float) -> Iterator[tuple[str, float, float]]:
+    def _rest(self, entries: list[Entry], state: str, seconds: float) -> Iterator[Progress]:
         """Wait until nobody relies on what names in a state were before."""
-        resting = [entry.at for entry in self._of(registry) if entry.state == state and not entry.fresh]
+        resting = [entry.at for entry in entries if entry.state == state and not entry.fresh]
         begun, until = self.now(), max(resting, default=0.0) + seconds
         while resting and (now := self.now()) <= until:
-            yield state, now - begun, until - begun
+            yield self._step(state, now - begun, until - begun)
             self.table.sleep(min(_POLL, until - now + 0.1))
 
-    def _emptied(self, registry: Registry) -> Any:
+    def _delete_all(self) -> Generator[Progress, None, bool]:
         """Delete all items of names that were ever counted, while these wait as they did."""
-        self.entries = {entry.name: entry for entry in self._of(registry)}
-        full = {name for name, entry in self.entries.items() if not entry.fresh}
+        full = {name for name, entry in self._emptied.items() if not entry.fresh}
         starts: dict[int, Any] = dict.fromkeys(range(self.segments)) if full else {}
         while starts:
             left: list[Image] = []
-            for segment, answer in zip([*starts], self.table.each(self._scan, [*starts.items()]), strict=True):
+            for segment, answer in zip([*starts], self.table.each(self._read, [*starts.items()]), strict=True):
                 self.scanned += len(answer["Items"])
-                self.pace.spend(units_of(answer))
+                self._pace.spend(units_of(answer))
                 left += [item for item in answer["Items"] if item.get(TYPE, {}).get("S") in full]
                 starts[segment] = answer.get("LastEvaluatedKey")
             starts = {segment: start for segment, start in starts.items() if start}
@@ -210,16 +203,16 @@ class Emptying:
                 if not self._still_waits():
                     return False
                 some = left[start : start + _AT_A_TIME]
-                self.pace.spend(sum(self.table.each(self._delete, some)))
+                self._pace.spend(sum(self.table.each(self._delete, some)))
                 self.deleted.update(item[TYPE]["S"] for item in some)
-            yield DELETING, self.scanned, 0
+            yield self._step(DELETING, self.scanned, self.items)
         return self._still_waits()
 
     def _still_waits(self) -> bool:
         entries = read_registry(self.table).entries
-        return all(entries.get(name) == entry for name, entry in self.entries.items())
+        return all(entries.get(name) == entry for name, entry in self._emptied.items())
 
-    def _scan(self, place: tuple[int, Any]) -> Mapping[str, Any]:
+    def _read(self, place: tuple[int, Any]) -> Mapping[str, Any]:
         return scan_page(self.table, place[0], self.segments, place[1])
 
     def _delete(self, item: Image) -> float:
@@ -230,27 +223,22 @@ class Emptying:
         )[1]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Dropping(Emptying):
     """Drops names: empties them, and removes them from the registry, once nobody folds them."""
 
-    dropped: bool = True
-    units_per_second: float | None = None
-    settled: int = 0
-    """Entries of the quarantine that wait for nothing any more."""
-    pace: Pace = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.pace = Pace(self.table, self.units_per_second)
+    _drops: ClassVar[bool] = True
 
     @classmethod
-    def of_table(cls, table: Table, **options: Any) -> Self:
+    def of_table(cls, table: Table, now: Callable[[], float] | None = None, **options: Any) -> Self:
         """Make what drops names of a table, which waits no longer than that needs."""
-        if is_emulated(table.client.describe_table(TableName=table.name)):
+        described = table.client.describe_table(TableName=table.name)
+        if is_emulated(described):
             options |= {"fresh": FRESH + ONE_CLOCK, "folded": KNOWN_AT_ONCE}
-        return cls(table=table, **options)
+        items = described["Table"].get("ItemCount", 0)
+        return cls(table=table, now=now or ServiceTime(table), items=items, **options)
 
-    def steps(self) -> Iterator[tuple[str, float, float]]:
+    def steps(self) -> Iterator[Progress]:
         """Drop the names; yield after each step the phase, and how much of it is done."""
         registry = read_registry(self.table)
         names = self._chosen(registry)
@@ -258,14 +246,14 @@ class Dropping(Emptying):
         alerts += [registry.entries[name] for name in names if registry.entries[name].watches]
         if removed := [(entry, None) for entry in {each.name: each for each in alerts}.values()]:
             write_registry(self.table, registry, removed)
-        self.names = [name for name in names if not registry.entries[name].watches]
-        if not self.names:
+        counting = [name for name in names if not registry.entries[name].watches]
+        if not counting:
             return
-        yield from super(Dropping, self).steps()
-        removed = [(entry, None) for entry in self.entries.values()]
+        yield from self.empty(counting)
+        removed = [(entry, None) for entry in self._emptied.values()]
         if not write_registry(self.table, read_registry(self.table), removed):
             raise BackfillError("another process works on the same names: run it again")
-        self.settled = settle(self.table, lambda _, name: name in self.names)
+        settle(self.table, lambda _, name: name in counting)
 
     def _chosen(self, registry: Registry) -> list[str]:
         """The names, with those that a `Distinct` is made of; refuse what something else counts."""
@@ -285,15 +273,14 @@ class Dropping(Emptying):
         return sorted(names)
 
 
-@dataclass(slots=True, kw_only=True)
-class Backfill(Runner):
+@dataclass(kw_only=True)
+class Backfill(Emptying, Runner):
     """Backfills some names of a table; by default all that wait for it."""
 
     settled: int = 0
     """Entries of the quarantine that wait for nothing any more."""
     withheld: int = 0
     """Entries of the quarantine that wait for what was filled: it cannot count them."""
-    _emptied: dict[str, Entry] = field(default_factory=dict)
 
     def estimate(self) -> tuple[list[str], Estimate]:
         """The names that a run would fill, and about what it would take."""
@@ -312,18 +299,7 @@ class Backfill(Runner):
         entries = names_to_fill(self._registry(), self.names)
         if not entries:
             raise BackfillError("nothing to backfill: every name counts all there is")
-        emptying = Emptying(
-            table=self.table,
-            now=self.now,
-            names=[entry.name for entry in entries],
-            segments=self.segments,
-            pace=self._pace,
-            fresh=self.fresh,
-            folded=self.folded,
-        )
-        for phase, done, total in emptying.steps():
-            yield Progress(phase, "", int(done), int(total), self._pace.consumed)
-        self._emptied = emptying.entries
+        yield from self.empty([entry.name for entry in entries])
 
     def _try_to_open(self, registry: Registry, opened: float) -> State | None:
         is_same = all(registry.entries.get(name) == entry for name, entry in self._emptied.items())
@@ -364,7 +340,7 @@ class Backfill(Runner):
         plan, pages = self._plan(state), self._pages(state)
         added = 0
         for part, parts, sums in baselines(pages, state.parts_done, state.parts):
-            self._require_filling(state)
+            self._require_open(state, self._registry())
             paged = [ref for ref in sums if plan.programs[ref[0]].layout.pages]
             if paged:
                 self._pace.spend(self._add_to_pages(plan, state.run.id, {ref: sums[ref] for ref in paged}, part, parts))
@@ -373,7 +349,7 @@ class Backfill(Runner):
             refs = sorted(sums.keys() - set(paged))
             for start in range(0, len(refs), _AT_A_TIME):
                 some = refs[start : start + _AT_A_TIME]
-                self._require_filling(state)
+                self._require_open(state, self._registry())
                 self._pace.spend(sum(self.table.each(partial(self._add_to, plan, state.run.id, sums), some)))
                 added += len(some)
                 yield self._progress(state, added, added + (len(refs) - start - len(some)) * (parts - part))
@@ -428,13 +404,6 @@ class Backfill(Runner):
         filled = (each for each in registry.names.values() if each.state == FILLING and each.run == state.run.id)
         return [(entry, entry.entering(entered, self.now())) for entry in filled]
 
-    def _require_filling(self, state: State) -> None:
-        """Refuse to add to names that another run may fill soon: it begins later than anyone relies on this."""
-        if state.phase == ADDING and state.run not in self._registry().runs:
-            self._void(state)
-            if state.phase != ENDED:
-                raise BackfillError(self._dropped.format(state.run.id))
-
     def _complete(self, state: State) -> None:
         """Let readers know."""
         for _ in self.table.tries():
@@ -442,11 +411,9 @@ class Backfill(Runner):
             changes = self._changes(registry, state, COMPLETE)
             declared = [entry.declaration for entry, _ in changes]
             is_lacking = any(each is None or registry.lacking(each, kept=True) for each in declared)
-            if state.run not in registry.runs or is_lacking:
-                self._void(state)
-                if state.phase == ENDED:
-                    return
-                raise BackfillError(self._dropped.format(state.run.id))
+            self._require_open(state, registry, is_lacking=is_lacking)
+            if state.phase == ENDED:
+                return
             state.phase = ENDED
             if write_registry(self.table, registry, changes, also=self._also(state)):
                 return
@@ -455,7 +422,7 @@ class Backfill(Runner):
 
     def _void(self, state: State) -> None:
         try:
-            super(Backfill, self)._void(state)
+            super()._void(state)
         finally:
             # Of a run whose other names were dropped or filled anew, the rest goes stale, too.
             registry = self._registry()

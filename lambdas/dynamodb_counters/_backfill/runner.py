@@ -278,33 +278,42 @@ _LAST_PAGES: Final = 25
 """A batch that is delivered again in parts may have written the last ones."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Runner(ABC):
-    """Works on one run of a table, by DynamoDB's time, `now`; goes on with `run` if another process began it."""
+@dataclass(kw_only=True)
+class Work:
+    """Work on a table, by DynamoDB's time, `now`, that reads all of it."""
 
     table: Table
-    feeds: Feeds
     now: Callable[[], float]
     names: Collection[str] = ()
-    run: str = ""
     segments: int = 4
     units_per_second: float | None = None
-    page_items: int = 2000
-    open_after: float = RUN_OPEN_AFTER
     fresh: float = FRESH + CLOCKS
     """Seconds after which nobody relies on what an entry of the registry was before."""
     folded: float = SETTLED_AFTER + CLOCKS
     """Seconds after which no invocation folds what it found in the registry before."""
+    _pace: Pace = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._pace = Pace(self.table, self.units_per_second)
+
+    def _step(self, phase: str, done: float, total: float, run: str = "") -> Progress:
+        return Progress(phase, run, int(done), int(total), self._pace.consumed)
+
+
+@dataclass(kw_only=True)
+class Runner(Work, ABC):
+    """Works on one run of a table; goes on with `run` if another process began it."""
+
+    feeds: Feeds
+    run: str = ""
+    page_items: int = 2000
+    open_after: float = RUN_OPEN_AFTER
     outlives: float = 0.0
     """Seconds for which what Lambda has given up on may still be counted; before a repair adds, it waits so long."""
-    _pace: Pace = field(init=False)
     _by: Plan = field(init=False)
     """The declarations of what is compared."""
 
     _dropped: ClassVar[str] = "run {} is void: what it looks at is not counted any more"
-
-    def __post_init__(self) -> None:
-        self._pace = Pace(self.table, self.units_per_second)
 
     @classmethod
     def of_table(cls, table: Table, streams: Any, now: Callable[[], float] | None = None, **options: Any) -> Self:
@@ -364,7 +373,7 @@ class Runner(ABC):
         return [{"Put": {"TableName": self.table.name, "Item": self._item(state)}}]
 
     def _progress(self, state: State, done: float, total: float) -> Progress:
-        return Progress(state.phase, state.run.id, int(done), int(total), self._pace.consumed)
+        return self._step(state.phase, done, total, state.run.id)
 
     # Opening
 
@@ -421,6 +430,13 @@ class Runner(ABC):
 
     # Scanning and draining
 
+    def _require_open(self, state: State, registry: Registry, *, is_lacking: bool = False) -> None:
+        """Give up a run that is not open any more, or `is_lacking`; return if another process has completed it."""
+        if is_lacking or state.run not in registry.runs:
+            self._void(state)
+            if state.phase != COMPLETE:
+                raise BackfillError(self._dropped.format(state.run.id))
+
     def _plan(self, state: State) -> Plan:
         registry = self._registry()
         plan = plan_of(registry)
@@ -467,10 +483,8 @@ class Runner(ABC):
         acknowledged: dict[str, bool] = {}
         while True:
             self._describe(state)
-            if state.phase == phase and state.run not in self._registry().runs:
-                self._void(state)
-                if state.phase == VOID:
-                    raise BackfillError(self._dropped.format(state.run.id))
+            if state.phase == phase:
+                self._require_open(state, self._registry())
             if state.phase != phase:
                 return
             for shard in state.lineage.in_order:

@@ -254,7 +254,7 @@ _BREATH: Final = 30.0
 _SAMPLE: Final = 10_000
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Verification(Runner):
     """Verifies declarations of a table, by default all; of a `sample` of their groups, by default all of them."""
 

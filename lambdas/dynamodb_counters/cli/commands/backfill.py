@@ -15,8 +15,7 @@ from rich.filesize import decimal
 from rich.text import Text
 
 from dynamodb_counters._assumptions import GIVEN_UP_SETTLED
-from dynamodb_counters._backfill.backfill import DELETING, Backfill, Dropping
-from dynamodb_counters._backfill.feeds import ServiceTime
+from dynamodb_counters._backfill.backfill import Backfill, Dropping
 from dynamodb_counters._backfill.runner import COMPLETE, Runner
 from dynamodb_counters._backfill.verification import EXPIRED, SETTLING, Verification
 from dynamodb_counters._control.registry import read_registry
@@ -91,8 +90,8 @@ class Worked:
         return {"run": self.run, "seconds": round(self.seconds), "units": self.units, "items": self.items}
 
 
-def work_off(session: Session, runner: Runner, again: str) -> Worked:
-    """Work a run off and show how far it is; if it breaks off, say that the command `again` goes on with it."""
+def work_off(session: Session, runner: Runner | Dropping, again: str = "") -> Worked:
+    """Work it off and show how far it is; if a run breaks off, say that the command `again` goes on with it."""
     worked, began = Worked(), session.clock()
     try:
         with progress_on(session.err, session.clock) as show:
@@ -198,18 +197,12 @@ def drop(session: Session, names: tuple[str, ...], *, yes: bool, **manner: Any) 
 
     It takes about half an hour, until no process can write any of them; run it again if it breaks off.
     """
-    described = session.table.client.describe_table(TableName=session.table.name)["Table"]
-    items, listed = described.get("ItemCount", 0), ", ".join(names)
-    now = session.service_time or ServiceTime(session.table)
-    dropping = Dropping.of_table(session.table, now=now, names=names, **manner)
-    if not session.confirm(f"Drop {listed}, and scan {number(items)} items for theirs?", yes=yes):
+    dropping, listed = Dropping.of_table(session.table, session.service_time, names=names, **manner), ", ".join(names)
+    if not session.confirm(f"Drop {listed}, and scan {number(dropping.items)} items for theirs?", yes=yes):
         return FOUND
-    with progress_on(session.err, session.clock) as show:
-        for phase, done, total in dropping.steps():
-            unit = "items" if phase == DELETING else "s"
-            show(phase, int(done), int(total or items), unit=unit, consumed=dropping.pace.consumed)
+    worked = work_off(session, dropping)
     found = dict(sorted(dropping.deleted.items()))
-    document = {"dropped": found, "scanned": dropping.scanned, "units": dropping.pace.consumed}
+    document = {"dropped": found, "scanned": dropping.scanned, "units": worked.units}
     session.emit(document, f"{listed}: dropped; {counted(sum(found.values()), 'item')} deleted")
     return DONE
 
