@@ -116,8 +116,8 @@ BACKFILL: Final = r"""
 
 == _backfill/backfill.py
 * a name that is filled anew may hold what went before
-- , surplus=False))
-+ ))
+- , "surplus": False}
++ }
 ? test_verdicts.py::test_a_name_that_is_filled_anew_holds_no_more_than_its_sources
 
 == _backfill/feeds.py

@@ -210,8 +210,8 @@ REGISTRY: Final = r"""
 + False
 ? test_registry.py::test_a_slow_process_opens_nothing_over_a_name_that_another_has_emptied
 * a name that was filled is taken for one that never counted
-- run=run.id, fresh=False, surplus
-+ run=run.id, surplus
+- state.run.id, "fresh": False,
++ state.run.id,
 ? test_registry.py::test_two_backfills_of_one_name_do_not_disturb_each_other
 * the rest of a run that is void stays as if it were filled
 - if changes := self._changes(registry, state, STALE):

@@ -239,6 +239,8 @@ def test_a_verification_that_was_killed_goes_on_and_is_not_reported_twice(counte
     killed = counters("verify", "--sample", "1.0")
     assert killed.code == 3
     run_id = lines(killed.err)[-2].split()[-1]
+    other = counters("backfill", "--run", run_id, "--yes")
+    assert (other.code, "expected one of `counters backfill`, not of `counters verify`" in other.err) == (2, True)
 
     done = counters("verify", "--run", run_id, "--json")
     assert (done.code, done.document["run"], len(done.document["differences"])) == (1, run_id, 1)
@@ -252,9 +254,7 @@ def test_a_verification_that_was_killed_goes_on_and_is_not_reported_twice(counte
     [
         (("backfill", "nothing", "--yes"), "invalid name='nothing': expected one that the table counts: revenue"),
         (("verify", "nothing"), "invalid name='nothing': expected one of"),
-        (("backfill", "--run", VERIFIED), "is a run of `counters verify`"),
-        (("verify", "--run", FILLED), "is a run of `counters backfill`"),
-        (("verify", "--run", "x"), "expected the id of a run"),
+        (("verify", "--run", "x"), "invalid run='x': expected the id of a run"),
         (("backfill", "--run", FILLED), "expected the id of a run of the last 30 days"),
         (("backfill", "orders", "--run", FILLED), "no names"),
         (("verify", "revenue", "--run", VERIFIED), "no names"),

@@ -281,6 +281,7 @@ class Backfill(Emptying, Runner):
     """Entries of the quarantine that wait for nothing any more."""
     withheld: int = 0
     """Entries of the quarantine that wait for what was filled: it cannot count them."""
+    _kind = "backfill"
 
     def estimate(self) -> tuple[list[str], Estimate]:
         """The names that a run would fill, and about what it would take."""
@@ -306,12 +307,9 @@ class Backfill(Emptying, Runner):
         # What they count may have been emptied meanwhile.
         if not is_same or [each.name for each in names_to_fill(registry, self._emptied)] != sorted(self._emptied):
             raise BackfillError("another process works on the same names: run it again")
-        run = Run(new_run("backfill"), "backfill", self._since(opened), scanned_names(self._emptied.values()))
-        changes = [
-            (entry, entry.entering(FILLING, opened, since=run.since, run=run.id, fresh=False, surplus=False))
-            for entry in self._emptied.values()
-        ]
-        state = self._state(run, opened)
+        state = self._new_state(opened, scanned_names(self._emptied.values()))
+        filled = {"since": state.run.since, "run": state.run.id, "fresh": False, "surplus": False}
+        changes = [(entry, entry.entering(FILLING, opened, **filled)) for entry in self._emptied.values()]
         # With the header: a command that empties what they count is refused, or refuses this.
         is_written = write_registry(self.table, registry, changes, attributes={}, also=self._also(state))
         return state if is_written else None

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from decimal import localcontext
 from functools import partial
-from typing import Any, ClassVar, Final, Self, TypeAlias
+from typing import Any, ClassVar, Final, Literal, Self, TypeAlias
 
 from dynamodb_counters._assumptions import (
     CLOCKS,
@@ -43,6 +43,7 @@ from dynamodb_counters._control.run_items import (
     beat_key,
     found_by,
     log_key,
+    new_run,
     run_item,
     run_key,
     scan_key,
@@ -313,6 +314,7 @@ class Runner(Work, ABC):
     _by: Plan = field(init=False)
     """The declarations of what is compared."""
 
+    _kind: ClassVar[Literal["backfill", "verify"]]
     _dropped: ClassVar[str] = "run {} is void: what it looks at is not counted any more"
 
     @classmethod
@@ -382,6 +384,9 @@ class Runner(Work, ABC):
         if not item:
             raise BackfillError(f"invalid run={self.run!r}: expected the id of a run of the last 30 days")
         state = State.of(self.run, item)
+        if state.run.kind != self._kind:
+            expected = f"one of `counters {self._kind}`, not of `counters {state.run.kind}`"
+            raise BackfillError(f"invalid run={self.run!r}: expected {expected}")
         # Shards may be forgotten by now that it must know in these phases.
         has_rested = self.now() > state.described_at + LINEAGE_KEPT and state.phase in (SCANNING, DRAINING, COMPARING)
         # An opening whose process died landed at an unknown time.
@@ -401,13 +406,12 @@ class Runner(Work, ABC):
                 self._void(state)
         raise BackfillError("the table's registry changes all the time: try again later")
 
-    def _state(self, run: Run, opened: float) -> State:
+    def _new_state(self, opened: float, names: Collection[str]) -> State:
+        """The state of a new run, which begins when every process knows of it."""
+        run = Run(new_run(self._kind), self._kind, math.ceil(opened + self.open_after), tuple(names))
         state = State(run, OPENING, self.segments, opened)
         state.lineage.meet(self.feeds.shards())
         return state
-
-    def _since(self, opened: float) -> int:
-        return math.ceil(opened + self.open_after)
 
     def _registry(self) -> Registry:
         registry = read_registry(self.table)
@@ -558,9 +562,8 @@ class Runner(Work, ABC):
         if known.phase == VOID:
             raise BackfillError(f"run {state.run.id} is void: another process gave it up")
         known.lineage.parents |= state.lineage.parents
-        state.phase, state.lineage = known.phase, known.lineage
-        state.parts_done, state.parts, state.withheld = known.parts_done, known.parts, known.withheld
-        state.ended_at, state.items = known.ended_at, known.items
+        for each in fields(State):
+            setattr(state, each.name, getattr(known, each.name))
 
     def _void(self, state: State) -> None:
         """Give a run up; BackfillError if another process has done so, nothing if it is complete."""

@@ -21,7 +21,8 @@ part. A score equals its measure, whichever of the two is right.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import localcontext
 from functools import partial
@@ -46,7 +47,7 @@ from dynamodb_counters._backfill.runner import (
 from dynamodb_counters._commit.commit import ItemDelta, joined, place_of
 from dynamodb_counters._control.counted_names import restrict
 from dynamodb_counters._control.registry import Entry, Registry, write_registry
-from dynamodb_counters._control.run_items import Run, Sums, new_run, sums_of
+from dynamodb_counters._control.run_items import Run, sums_of
 from dynamodb_counters._declarations import Aggregate, Average, Count, Declaration, Direct, Event, Histogram, Window
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.groups import identity, typed_key
@@ -54,7 +55,7 @@ from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout, closing_times, late_parts
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import Change, Origins, inserted
+from dynamodb_counters._fold.records import Origins, inserted
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import EXACT, Number, parse_number
 from dynamodb_counters._items.derived_fields import tier_of
@@ -175,51 +176,18 @@ def quarantined_groups(
     counting = [entry for entry in entries if entry.counts]
     for item in stored_entries(table):
         if item.get(STATE, {}).get("S") == WAITING or float(item.get(CHANGED_AT, {}).get("N", 0)) >= run.since - SKEW:
-            waited = awaited(origins, plan, item, run.since, lambda change: restrict(table, change, counting))
-            waiting.update(ref for ref in waited if ref[0] in run.names)
+            with suppress(*UNREADABLE):
+                # As the scan counts its item; perhaps not in all names.
+                change = held_by(item, inserted({}, run.since), origins)
+                restrict(table, change, counting)
+                waiting.update(ref for ref in sums_of(fold(plan, [change])) if ref[0] in run.names)
             erased.update(() if STATE in item else names_of(item) or run.names)
     return waiting, erased
-
-
-def awaited(
-    origins: Origins, plan: Plan, item: Image, at: float, restrict: Callable[[Change], None] = lambda _: None
-) -> Sums:
-    """How much an entry of the quarantine would add, as the scan counts its item; perhaps not to all names."""
-    try:
-        change = held_by(item, inserted({}, at), origins)
-        restrict(change)
-        return sums_of(fold(plan, [change]))
-    except UNREADABLE:
-        return {}
 
 
 def to_repair(differences: Iterable[Difference], *, unknown: bool) -> list[Difference]:
     """Return what a repair adds; with `unknown`, groups that may count what has expired lose that."""
     return [each for each in differences if each.verdict == "drifted" or (unknown and each.reason == EXPIRED)]
-
-
-def repaired(
-    table: Table, plan: Plan, run: str, differences: Iterable[Difference], *, unknown: bool = False
-) -> tuple[int, int]:
-    """Repair groups that drifted; return how many were repaired, and how many another repair was before."""
-    missing: dict[GroupRef, Delta] = {}
-    seen: dict[GroupRef, Mapping[str, Any] | None] = {}
-    for difference in to_repair(differences, unknown=unknown):
-        ref, seen[difference.ref] = difference.ref, difference.seen
-        delta = missing.setdefault(ref, Delta(plan.programs[ref[0]].layout, ref[1], "", ""))
-        with localcontext(EXACT):
-            delta.measures |= {name: delta.measures.get(name, 0) + n for name, n in difference.missing.items()}
-    done, left, levels = 0, sorted(missing.values(), key=place_of), PageLevels.of_table(table)
-    while left:
-        elsewhere: list[Delta] = []
-        for item in joined(left, levels):
-            refusal = _refusal(table, run, item, seen[item.refs[0]])
-            if refusal is None:
-                done += len(item.deltas)
-            elif item.page is not None and not levels.learn(item.layout.name, item.page, refusal):
-                elsewhere += item.deltas
-        left = sorted(elsewhere, key=place_of)
-    return done, len(missing) - done
 
 
 def _refusal(table: Table, run: str, item: ItemDelta, seen: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -263,6 +231,7 @@ class Verification(Runner):
     """True if a repair also sets groups that may count what has expired."""
     differences: list[Difference] = field(default_factory=list)
     compared: int = 0
+    _kind = "verify"
     _exceeding: frozenset[str] = frozenset()
     """Names that may hold more than their sources show."""
     _begun: State = field(init=False)
@@ -284,8 +253,8 @@ class Verification(Runner):
                 raise BackfillError(f"invalid name={name!r}: it does not count everything yet, backfill it")
         if not names:
             raise BackfillError("nothing to verify: no name counts everything yet, backfill them")
-        run = Run(new_run("verify"), "verify", self._since(opened), tuple(names))
-        state, runs = self._state(run, opened), (*registry.verifications, run)
+        state = self._new_state(opened, names)
+        runs = (*registry.verifications, state.run)
         return state if write_registry(self.table, registry, (), verifications=runs, also=self._also(state)) else None
 
     def _close(self, registry: Registry, state: State) -> bool:
@@ -463,5 +432,22 @@ class Verification(Runner):
         return len({each.ref for each in found if not reason or each.reason == reason})
 
     def repair(self, *, unknown: bool = False) -> tuple[int, int]:
-        """Add to each group what it lacks, once, as `repaired` says."""
-        return repaired(self.table, self._by, self._begun.run.id, self.differences, unknown=unknown)
+        """Add to each group what it lacks, once; return how many were repaired, and how many by another repair."""
+        missing: dict[GroupRef, Delta] = {}
+        seen: dict[GroupRef, Mapping[str, Any] | None] = {}
+        for difference in to_repair(self.differences, unknown=unknown):
+            ref, seen[difference.ref] = difference.ref, difference.seen
+            delta = missing.setdefault(ref, Delta(self._layout(ref), ref[1], "", ""))
+            with localcontext(EXACT):
+                delta.measures |= {name: delta.measures.get(name, 0) + n for name, n in difference.missing.items()}
+        done, left, levels = 0, sorted(missing.values(), key=place_of), PageLevels.of_table(self.table)
+        while left:
+            elsewhere: list[Delta] = []
+            for item in joined(left, levels):
+                refusal = _refusal(self.table, self._begun.run.id, item, seen[item.refs[0]])
+                if refusal is None:
+                    done += len(item.deltas)
+                elif item.page is not None and not levels.learn(item.layout.name, item.page, refusal):
+                    elsewhere += item.deltas
+            left = sorted(elsewhere, key=place_of)
+        return done, len(missing) - done

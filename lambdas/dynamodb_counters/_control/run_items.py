@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import secrets
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -96,12 +95,6 @@ def found_by(run: str) -> str:
 def new_run(kind: Literal["backfill", "verify"]) -> str:
     """The id of a run that nobody has begun."""
     return f"{kind[0]}{secrets.token_hex(8)}"
-
-
-def kind_of(run: str) -> str:
-    """The kind of a run, read from its id; "" of what is none."""
-    found = re.fullmatch(r"([bv])[0-9a-f]{16}", run)
-    return {"b": "backfill", "v": "verify"}[found[1]] if found else ""
 
 
 def runs_text(runs: Iterable[Run]) -> str:

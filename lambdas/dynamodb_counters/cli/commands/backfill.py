@@ -19,7 +19,6 @@ from dynamodb_counters._backfill.backfill import Backfill, Dropping
 from dynamodb_counters._backfill.runner import COMPLETE, Runner
 from dynamodb_counters._backfill.verification import EXPIRED, SETTLING, Verification
 from dynamodb_counters._control.registry import read_registry
-from dynamodb_counters._control.run_items import kind_of
 from dynamodb_counters._declarations import Aggregate, Declaration, Event
 from dynamodb_counters.cli.output import (
     BAD,
@@ -126,7 +125,6 @@ def backfill(session: Session, names: tuple[str, ...], *, run: str, dry_run: boo
     if run:
         if names or dry_run:
             raise click.UsageError("--run goes on with what the run began with: no names, no --dry-run")
-        require_kind(run, "backfill")
         return _work(session, (), run=run, **manner)
     planned, found = runner_of(session, Backfill, names=names, **manner).estimate()
     listed, size = ", ".join(planned), f"{number(found.items)} items, {decimal(found.bytes)}"
@@ -138,15 +136,6 @@ def backfill(session: Session, names: tuple[str, ...], *, run: str, dry_run: boo
     if not session.confirm(f"Backfill {listed}: {size}; {about}?", yes=yes):
         return FOUND
     return _work(session, names, run=run, **manner)
-
-
-def require_kind(run: str, kind: str) -> None:
-    """Refuse the id of another kind of run."""
-    if not kind_of(run):
-        raise click.BadParameter(f"{run!r}: expected the id of a run, as it was printed", param_hint="--run")
-    if kind_of(run) != kind:
-        other = "counters verify" if kind == "backfill" else "counters backfill"
-        raise click.BadParameter(f"{run!r} is a run of `{other}`", param_hint="--run")
 
 
 def _work(session: Session, names: Collection[str], **manner: Any) -> int:
@@ -242,10 +231,8 @@ def _compare(
     if repairs and not yes and not session.has_person():
         # Before the work, not after it.
         session.confirm("", yes=False)
-    if manner["run"]:
-        if manner["names"]:
-            raise click.UsageError("--run goes on with what the run began with: no names")
-        require_kind(manner["run"], "verify")
+    if manner["run"] and manner["names"]:
+        raise click.UsageError("--run goes on with what the run began with: no names")
     if repairs:
         # A person is asked whether to set what is unknown, too.
         manner |= {"outlives": GIVEN_UP_SETTLED, "unknown": unknown or not yes}
