@@ -28,7 +28,7 @@ from itertools import islice
 from typing import Any, ClassVar, Final, Self
 
 from dynamodb_counters._assumptions import FRESH, KNOWN_AT_ONCE, ONE_CLOCK
-from dynamodb_counters._backfill.feeds import Scan, ServiceTime, Source, is_emulated, paid_write, scan_page, units_of
+from dynamodb_counters._backfill.feeds import Scan, ServiceTime, is_emulated, paid_write, scan_page, units_of
 from dynamodb_counters._backfill.runner import COMPLETE as ENDED
 from dynamodb_counters._backfill.runner import DRAINING, Progress, Runner, State, Totals, Work, baselines, withheld
 from dynamodb_counters._commit.checkpoints import Checkpoints
@@ -441,8 +441,6 @@ class Estimate:
     bytes: int = 0
     sampled: int = 0
     """Items that the sample has."""
-    consumed: float = 0.0
-    """Units that the sample took."""
     units: float = 0.0
 
     def document(self) -> dict[str, int]:
@@ -454,31 +452,20 @@ def estimate(scan: Scan, declarations: Iterable[Declaration]) -> Estimate:
     found, by_name = Estimate(), {each.name: each for each in declarations}
     for source in scan.sources:
         described: Any = source.table.client.describe_table(TableName=source.table.name)["Table"]
-        sample, is_whole = _sample(scan, source, found)
+        asked: Any = {"ConsistentRead": False, "Limit": max(1, SAMPLED // scan.segments)}
+        pages = [scan_page(source.table, segment, scan.segments, None, **asked) for segment in range(scan.segments)]
+        sample = [item for page in pages for item in page["Items"]]
         size, items = described.get("TableSizeBytes", 0), described.get("ItemCount", 0)
-        items = len(sample) if is_whole else max(items, len(sample))
+        items = max(items if any("LastEvaluatedKey" in page for page in pages) else 0, len(sample))
         found.items, found.bytes = found.items + items, found.bytes + size
         found.sampled += len(sample)
         rows = list(scan.rows(source, sample, []))
         share = len(sample) / items if items else 1.0
-        pages = max(scan.segments, items / scan.page_items)
         written = len(pack_scanned(rows)) / share / WRITE_UNIT_BYTES if rows else 0.0
-        found.units += max(scan.segments, size / READ_UNIT_BYTES) + max(pages, written)
+        found.units += max(scan.segments, size / READ_UNIT_BYTES)
+        found.units += max(scan.segments, items / scan.page_items, written)
         found.units += sum(_groups(rows, name, share) * _units(each) for name, each in by_name.items())
     return found
-
-
-def _sample(scan: Scan, source: Source, found: Estimate) -> tuple[list[Image], bool]:
-    """Items from the beginning of each segment, and whether these are all."""
-    items: list[Image] = []
-    is_whole = True
-    for segment in range(scan.segments):
-        limit = max(1, SAMPLED // scan.segments)
-        answer = scan_page(source.table, segment, scan.segments, None, ConsistentRead=False, Limit=limit)
-        items += answer["Items"]
-        found.consumed += units_of(answer)
-        is_whole &= "LastEvaluatedKey" not in answer
-    return items, is_whole
 
 
 def _groups(rows: list[ScannedItem], name: str, share: float) -> float:

@@ -15,7 +15,7 @@ from dynamodb_counters import _clients
 from dynamodb_counters._assumptions import CLOCKS, RUN_OPEN_AFTER
 from dynamodb_counters._backfill.feeds import ServiceTime
 from dynamodb_counters._backfill.runner import COMPLETE
-from dynamodb_counters._backfill.verification import Verdict, Verification
+from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import HOUR, MINUTE
@@ -85,16 +85,15 @@ def handler(event: dict[str, Any], context: Any) -> None:
 
 
 def _meter(done: Verification) -> None:
-    metrics.add_metric(name="GroupsVerified", unit=MetricUnit.Count, value=done.compared)
-    metrics.add_metric(name="Drift", unit=MetricUnit.Count, value=done.groups("drifted"))
-    metrics.add_metric(name="GroupsUnknown", unit=MetricUnit.Count, value=done.groups("unknown"))
     # Groups may name people: `counters verify` lists them.
-    if drifted := _by_declaration(done, "drifted"):
-        logger.error("counts have drifted", extra={"groups": drifted})
-    if unknown := _by_declaration(done, "unknown"):
-        logger.warning("counts cannot be verified", extra={"groups": unknown})
-
-
-def _by_declaration(done: Verification, verdict: Verdict) -> dict[str, int]:
-    found = {(each.name, each.ref) for each in done.differences if each.verdict == verdict}
-    return dict(Counter(name for name, _ in found))
+    groups = {(each.verdict, each.ref) for each in done.differences}
+    drifted, unknown = (
+        Counter(name for verdict, (name, _) in groups if verdict == wanted) for wanted in ("drifted", "unknown")
+    )
+    numbers = {"GroupsVerified": done.compared, "Drift": drifted.total(), "GroupsUnknown": unknown.total()}
+    for name, number in numbers.items():
+        metrics.add_metric(name=name, unit=MetricUnit.Count, value=number)
+    if drifted:
+        logger.error("counts have drifted", extra={"groups": dict(drifted)})
+    if unknown:
+        logger.warning("counts cannot be verified", extra={"groups": dict(unknown)})
