@@ -6,37 +6,29 @@ import json
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from botocore.exceptions import ClientError
 
-from dynamodb_counters._assumptions import FRESH, SKEW
+from dynamodb_counters._assumptions import RUN_OPEN_AFTER
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._counters import Counters
-from dynamodb_counters._declarations import Aggregate, Declaration, Window
+from dynamodb_counters._declarations import Aggregate, Declaration
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._declarations.composites import MEMBERS
-from dynamodb_counters._declarations.groups import values_of
 from dynamodb_counters._dev.emulator import Emulator
-from dynamodb_counters._fold.item_layout import group_items
+from dynamodb_counters._fold.item_layout import group_items, group_of_item
 from dynamodb_counters._items.conversions import parse_number, whole
-from dynamodb_counters._items.table_schema import PK, SK, TYPE
+from dynamodb_counters._items.table_schema import TYPE
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import DAY, TOTAL
-from dynamodb_counters.errors import UnparsableKeyError
 
 FRAME: Final = ("INIT_START ", "START RequestId: ", "END RequestId: ", "REPORT RequestId: ")
 """How lines begin that every invocation logs."""
 
 AGGREGATOR_HANDLER: Final = "dynamodb_counters.handlers.aggregator.handler"
-
-_INVOCATION_SECONDS: Final = 60.0
-# On AWS a deployment holds for what is created some minutes later: clocks differ, and functions of the one before may
-# be running. Here are one clock and one function, which the deployment has replaced.
-_BEHIND: Final = _INVOCATION_SECONDS + FRESH + SKEW
 
 MOST_ITEMS: Final = 5_000
 
@@ -102,15 +94,13 @@ def _function(functions: Any, logical_id: str, name: str) -> Function:
 
 def register(function: Function, client: Any) -> None:
     """Do what the function does on its first invocation, without the delay."""
-    variables = function.variables
-    aggregator = Aggregator(
-        Table(function.table, client, clock=lambda: time.time() - _BEHIND),
-        function.declarations,
-        quarantine_retention_seconds=float(variables["QUARANTINE_RETENTION_DAYS"]) * DAY,
-        source_table=variables.get("SOURCE_TABLE_ARN"),
-        single_shard=True,
-    )
-    aggregator.handle({}, lambda: _INVOCATION_SECONDS)
+    # On AWS other processes learn of it later. Here the deployment has replaced the only one.
+    table = Table(function.table, client, clock=lambda: time.time() - RUN_OPEN_AFTER)
+    retention = float(function.variables["QUARANTINE_RETENTION_DAYS"]) * DAY
+    source = function.variables.get("SOURCE_TABLE_ARN")
+    Aggregator(
+        table, function.declarations, quarantine_retention_seconds=retention, source_table=source, single_shard=True
+    ).handle({})
 
 
 class FunctionLogs:
@@ -173,7 +163,7 @@ class TableCounts:
         self.is_too_large |= len(items) > MOST_ITEMS
         if self.is_too_large:
             return {}
-        now = {**self._groups(items), **self._windows(items)}
+        now = self._counted(items)
         found = {group: measures for group, measures in now.items() if self._known.get(group) != measures}
         self._known = now
         return found
@@ -182,34 +172,24 @@ class TableCounts:
         """Count by other declarations from now on."""
         self._declared = {one.name: one for one in declarations if not one.name.endswith(MEMBERS)}
 
-    def _groups(self, items: list[Mapping[str, Any]]) -> Counts:
+    def _counted(self, items: list[Mapping[str, Any]]) -> Counts:
         wanted: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Aggregate, Mapping[str, str]]] = {}
+        totals: Counts = {}
         for item in items:
-            declared = self._declaration(item)
-            if not isinstance(declared, Aggregate):
+            declared = self._declared.get(item.get(TYPE, {}).get("S", ""))
+            if declared is None:
                 continue
-            for one in group_items(declared, item):
-                with suppress(UnparsableKeyError):
-                    if (values := values_of(declared, one)) is not None:
-                        wanted[declared.name, tuple(values.items())] = declared, values
+            for group in (group_of_item(declared, one) for one in group_items(declared, item)):
+                if group is None:
+                    continue
+                place = declared.name, tuple(zip(declared.fields, group, strict=False))
+                if isinstance(declared, Aggregate):
+                    wanted[place] = declared, dict(place[1])
+                # Each event is in a bucket of every tier: the coarsest ones hold it once.
+                elif TOTAL in item and group[-2] == declared._kept_tiers[-1].letter:
+                    before = totals.get(place, {TOTAL: 0})[TOTAL]
+                    totals[place] = {TOTAL: whole(before + parse_number(item[TOTAL]["N"]))}
         # Through the library: what readers see, write shards added up.
         counters = Counters(self.table, client=self._client)
         found = counters.get_many(wanted.values(), consistent=True) if wanted else []
-        return {group: read.measures for group, read in zip(wanted, found, strict=True)}
-
-    def _windows(self, items: list[Mapping[str, Any]]) -> Counts:
-        totals: Counts = {}
-        for item in items:
-            declared = self._declaration(item)
-            if not isinstance(declared, Window) or TOTAL not in item:
-                continue
-            # Each event is in a bucket of every tier: the coarsest ones hold it once.
-            if f"WINDOW#{item[TYPE]['S']}#{declared._kept_tiers[-1].letter}#" in item[SK]["S"]:
-                with suppress(UnparsableKeyError):
-                    group = declared.name, tuple(declared._pk_template.parse(item[PK]["S"]).items())
-                    before = totals.get(group, {TOTAL: 0})[TOTAL]
-                    totals[group] = {TOTAL: whole(before + parse_number(item[TOTAL]["N"]))}
-        return totals
-
-    def _declaration(self, item: Mapping[str, Any]) -> Declaration | None:
-        return self._declared.get(item.get(TYPE, {}).get("S", ""))
+        return totals | {place: read.measures for place, read in zip(wanted, found, strict=True)}

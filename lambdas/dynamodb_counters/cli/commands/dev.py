@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -88,7 +88,7 @@ class Workbench:
             self._counts.setdefault(function.table, counts).declared(function.declarations)
         self.session.tell(f"deployed in {span(round(self.session.clock() - began))}")
         if (before.tables, before.apis) != (self._found.tables, self._found.apis):
-            self.session.emit(self._document(), self._shown())
+            self._show()
 
     def look(self, files: cdk.SourceFiles) -> None:
         """Deploy again if files have changed; show what was logged and counted since the last look."""
@@ -102,34 +102,24 @@ class Workbench:
         for line in self.logs.new(self._found.functions):
             self.session.tell(line)
         for counts in self._counts.values():
-            was_too_large = counts.is_too_large
-            self._tell_counts(counts)
+            at, was_too_large = stamp(self.session.clock()), counts.is_too_large
+            for (name, group), measures in counts.changed().items():
+                values, plain = dict(group), plain_measures(measures)
+                document = {"at": at, "table": counts.table, "name": name, "values": values, "measures": plain}
+                said = {one: number(value) for one, value in plain.items() if not isinstance(value, dict)}
+                self.session.emit(document, f"{f'{name} {group_text(values)}'.rstrip()}: {group_text(said)}")
             if counts.is_too_large > was_too_large:
                 self.session.tell(f"{counts.table} has over {number(MOST_ITEMS)} items: `counters get` reads counts")
-
-    def _tell_counts(self, counts: TableCounts) -> None:
-        at = stamp(self.session.clock())
-        for (name, group), measures in counts.changed().items():
-            values = dict(group)
-            document = {"at": at, "table": counts.table, "name": name, "values": values}
-            plain = plain_measures(measures)
-            said = {one: number(value) for one, value in plain.items() if not isinstance(value, dict)}
-            text = " ".join(part for part in (name, group_text(values)) if part)
-            self.session.emit(document | {"measures": plain}, f"{text}: {group_text(said)}")
 
     def table(self) -> dict[str, str]:
         """The table, if there is one that all commands can be about."""
         tables = [one.table for one in self._found.aggregators] or self._found.tables
         return {"COUNTERS_TABLE": tables[0]} if len(tables) == 1 else {}
 
-    def _document(self) -> dict[str, Any]:
-        return {
-            "tables": self._found.tables,
-            "apis": self._found.apis,
-            "environment": self.emulator.exports() | self.table(),
-        }
-
-    def _shown(self) -> list[str]:
-        lines = [f"table  {name}" for name in self._found.tables] + [f"API    {url}" for url in self._found.apis]
-        exports = [f"export {name}={value}" for name, value in (self.emulator.exports() | self.table()).items()]
-        return [*lines, "", "In another terminal:", "", *exports, ""]
+    def _show(self) -> None:
+        """Show what is there, and how another terminal reaches it."""
+        tables, apis, environment = self._found.tables, self._found.apis, self.emulator.exports() | self.table()
+        lines = [f"table  {name}" for name in tables] + [f"API    {url}" for url in apis]
+        exports = [f"export {name}={value}" for name, value in environment.items()]
+        document = {"tables": tables, "apis": apis, "environment": environment}
+        self.session.emit(document, [*lines, "", "In another terminal:", "", *exports, ""])
