@@ -64,34 +64,25 @@ NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d{1,3})?")
 
 
 def told(error: BaseException) -> tuple[int, str]:
+    """The exit code and the line of an error."""
     if isinstance(error, click.Abort) and isinstance(error.__cause__, KeyboardInterrupt):
         error = error.__cause__
     code = next(code for kinds, code in _CODES.items() if isinstance(error, kinds))
-    if _is_missing(error):
-        code = WRONG_INPUT
-    return code, " ".join(_line(error, code).split())
-
-
-def _line(error: BaseException, code: int) -> str:
+    line = str(error).rstrip(".")
     if isinstance(error, aws.ClientError):
         said = error.response.get("Error", {})
-        message = said.get("Message") or "no reason given"
-        if _is_missing(error):
-            return f"{error.operation_name} found nothing of that name in this region: {message}"
-        return f"AWS refused {error.operation_name}: {said.get('Code', 'unknown')}: {message}"
-    if code == FAULT:
-        return f"a fault of this program, {type(error).__name__}: {error}; COUNTERS_DEBUG=1 shows where"
-    if isinstance(error, click.ClickException):
-        return error.format_message()
-    if isinstance(error, click.Abort | KeyboardInterrupt):
-        return "interrupted" if code == INTERRUPTED else "no answer"
-    return str(error).rstrip(".")
-
-
-def _is_missing(error: BaseException) -> bool:
-    """Return True if what does not exist was named wrong: a table, or its stream."""
-    code = error.response.get("Error", {}).get("Code") if isinstance(error, aws.ClientError) else None
-    return code == "ResourceNotFoundException"
+        line = f"AWS refused {error.operation_name}: {said.get('Code', 'unknown')}"
+        if said.get("Code") == "ResourceNotFoundException":
+            # A table, or its stream, was named wrong.
+            code, line = WRONG_INPUT, f"{error.operation_name} found nothing of that name in this region"
+        line += f": {said.get('Message') or 'no reason given'}"
+    elif code == FAULT:
+        line = f"a fault of this program, {type(error).__name__}: {error}; COUNTERS_DEBUG=1 shows where"
+    elif isinstance(error, click.ClickException):
+        line = error.format_message()
+    elif isinstance(error, click.Abort | KeyboardInterrupt):
+        line = "interrupted" if code == INTERRUPTED else "no answer"
+    return code, " ".join(line.split())
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -19,9 +19,9 @@ from rich.text import Text
 
 from dynamodb_counters._backfill.feeds import StreamReader, read_checkpoint
 from dynamodb_counters._commit.checkpoints import Checkpoint
-from dynamodb_counters._control.registry import COMPLETE, Registry, read_registry, threshold_name
-from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Window
-from dynamodb_counters._declarations.codec import decode, definition, described, same_definition
+from dynamodb_counters._control.registry import COMPLETE, Registry, entries_of, is_same, read_registry, threshold_name
+from dynamodb_counters._declarations import Declaration, Direct
+from dynamodb_counters._declarations.codec import decode, described, same_definition
 from dynamodb_counters._declarations.thresholds import Threshold
 from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
 from dynamodb_counters._fold.records import stream_number
@@ -257,7 +257,7 @@ def diff(session: Session, template: str | None, aggregator: str | None) -> int:
         declared = session.declarations
     else:
         declared = decode(from_templates(Path(template or "cdk.out"), aggregator))
-    names = [entry for entry in _entries(registry, declared) if entry["kind"] != "unchanged"]
+    names = list(_entries(registry, declared))
     document: dict[str, Any] = {"first_deployment": not registry.is_founded, "names": names}
     told: list[Any] = (
         [] if registry.is_founded else ["Nothing counts this table yet: this is its first deployment.", ""]
@@ -290,32 +290,23 @@ def from_templates(path: Path, wanted: str | None) -> str:
 
 
 def _entries(registry: Registry, declared: Sequence[Declaration]) -> Iterator[dict[str, Any]]:
-    """What becomes of each name, and of each threshold."""
-    counted: dict[str, Any] = {each.name: each for each in registry.declarations}
-    own: dict[str, Any] = {each.name: definition(each) for each in declared}
-    for name in sorted({*counted, *own} - registry.entries.keys() | counted.keys()):
-        yield _entry(name, counted.get(name), own.get(name), is_first=not registry.is_founded)
-    watching = {entry.name: entry.threshold for some in registry.thresholds.values() for entry in some}
-    armed = {
-        threshold_name(one.name): one for each in declared if isinstance(each, Aggregate) for one in each._thresholds
-    }
-    for name in sorted({*watching, *armed}):
-        yield _entry(name, watching.get(name), armed.get(name), is_first=True)
-
-
-def _entry(name: str, old: Any, new: Any, *, is_first: bool) -> dict[str, Any]:
-    kind, follows = "unchanged", ""
-    if new is None:
-        kind, follows = "undeclared", f"counters drop {name.rpartition(' ')[2]}"
-    elif old is None:
-        is_whole = is_first or isinstance(getattr(new, "source", None), Direct)
-        kind, follows = "new", "" if is_whole else f"counters backfill {name}"
-    elif not (old == new or (isinstance(old, Aggregate | Window) and same_definition(old, new))):
-        is_watch = isinstance(old, Threshold)
-        cure = ChangedError(name).cure
-        kind, follows = "changed", "give the new one another name, and drop the old one" if is_watch else cure
-    before, after = (None if each is None else described([each])[each.name] for each in (old, new))
-    return {"name": name, "kind": kind, "next": follows, "before": before, "after": after}
+    """What becomes of each name, and then of each threshold, that a deployment does not leave as it is."""
+    own = {entry.name: entry for entry in entries_of(declared)}
+    for name in sorted({*registry.entries, *own}, key=lambda name: (name.startswith(threshold_name("")), name)):
+        before, after = registry.entries.get(name), own.get(name)
+        old, new = (None if entry is None else entry.declaration or entry.threshold for entry in (before, after))
+        if before is not None and (old is None or (after is not None and is_same(before, after))):
+            continue
+        if new is None:
+            kind, follows = "undeclared", f"counters drop {name.removeprefix(threshold_name(''))}"
+        elif old is None:
+            is_whole = not registry.is_founded or isinstance(new, Threshold) or isinstance(new.source, Direct)
+            kind, follows = "new", "" if is_whole else f"counters backfill {name}"
+        else:
+            is_watch, cure = isinstance(old, Threshold), ChangedError(name).cure
+            kind, follows = "changed", "give the new one another name, and drop the old one" if is_watch else cure
+        definitions = {side: each and described([each])[each.name] for side, each in (("before", old), ("after", new))}
+        yield {"name": name, "kind": kind, "next": follows, **definitions}
 
 
 def _shown(entry: Mapping[str, Any]) -> Iterator[Text]:
