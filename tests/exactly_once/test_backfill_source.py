@@ -85,7 +85,7 @@ class Shop:
         streams: Any = self.stream
         counts: Any = self.counts.stream
         reader = StreamReader(streams, self.orders.stream.arn, sleep=lambda _: None)
-        source = SourceTable(Table(ARN, client), ARN, ("PK", "SK"), reader)
+        source = SourceTable(table=Table(ARN, client), key_names=("PK", "SK"), stream=reader)
         own = StreamReader(counts, counts.arn, sleep=lambda _: None)
         return {"table": self.table, "feeds": Feeds(own, source), "now": self.clock}
 

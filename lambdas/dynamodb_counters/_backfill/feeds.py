@@ -262,7 +262,7 @@ class Scan:
                 raise BackfillError(f"an item contributes to too many groups: {len(rows)} bytes")
             segment.limit = max(1, segment.limit // 2)
             return
-        for image in unfoldable if self.run.kind == "backfill" else ():
+        for image in unfoldable:
             # Before the page that names them.
             self.quarantine.keep_one(found_by(self.run.id), image, PROVISIONAL)
             self.pace.spend(1.0)
@@ -293,17 +293,12 @@ class Scan:
             held = Held(keys, source.is_foreign, source.table.name)
             folded = folded_alone(self.plan, names, item, self.run.since, held)
             digest = item_digest(keys, is_foreign=bool(source.is_foreign))
-            lacking = [
-                replace(image, image_name=f"{digest}#{image.image_name}")
-                for image in folded.unfoldable
-                if self.run.kind != "verify"
-            ]
+            waiting = folded.unfoldable if self.run.kind == "backfill" else ()
+            lacking = [replace(image, image_name=f"{digest}#{image.image_name}") for image in waiting]
             unfoldable += lacking
             if (sums := sums_of(folded)) or lacking:
                 yield ScannedItem(digest, sums, tuple(image.entry_id for image in lacking))
-            if source.is_foreign:
-                continue
-            if self.run.kind == "verify" and item.get(TYPE, {}).get("S") in names:
+            if self.run.kind == "verify" and not source.is_foreign and item.get(TYPE, {}).get("S") in names:
                 # A group is compared though nothing may contribute to it.
                 declaration = self.plan.programs[item[TYPE]["S"]].layout.declaration
                 groups = [group_of_item(declaration, one) for one in group_items(declaration, item)]
@@ -319,14 +314,12 @@ ASKED_EVERY: Final = 5.0
 _QUIET_PAGES: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class SourceTable:
-    """The source table of an aggregator, and a reader of its stream."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTable(Source):
+    """The source table of an aggregator, called by its ARN, and a reader of its stream."""
 
-    table: Table
-    arn: str
-    key_names: tuple[str, ...]
     stream: StreamReader
+    is_foreign: bool | None = True
 
     @classmethod
     def described(cls, client: Any, streams: Any, arn: str) -> SourceTable:
@@ -336,11 +329,11 @@ class SourceTable:
         names = tuple(key["AttributeName"] for key in known["KeySchema"])
         # No heartbeat but its stream itself shows what is not logged yet.
         reader = StreamReader(streams, known["LatestStreamArn"], quiet_pages=_QUIET_PAGES)
-        return cls(Table(arn, client), arn, names, reader)
+        return cls(table=Table(arn, client), key_names=names, stream=reader)
 
     @property
     def _suffix(self) -> str:
-        return f"@{self.arn.rpartition('/')[2]}"
+        return f"@{self.table.name.rpartition('/')[2]}"
 
     def has(self, shard: str) -> bool:
         """Whether a shard, as the aggregator calls it, is of this table."""
@@ -379,14 +372,12 @@ class Feeds(NamedTuple):
         return None if self.source is None else self.source.has(shard)
 
     def origins(self, table: Table) -> Origins:
-        return Origins(table.name, None if self.source is None else self.source.arn)
+        return Origins(table.name, None if self.source is None else self.source.table.name)
 
     def tables(self, table: Table) -> tuple[Source, ...]:
         """Tables to scan: that of the counts, and the source table."""
-        if self.source is None:
-            return (Source(table, (PK, SK)),)
-        foreign = Source(self.source.table, self.source.key_names, is_foreign=True)
-        return Source(table, (PK, SK), is_foreign=False), foreign
+        own = Source(table, (PK, SK), is_foreign=None if self.source is None else False)
+        return (own,) if self.source is None else (own, self.source)
 
 
 def is_emulated(described: Mapping[str, Any]) -> bool:

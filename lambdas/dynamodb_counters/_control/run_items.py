@@ -262,7 +262,7 @@ class RunLogs:
         unfoldable: list[Unfoldable] = []
         rows = list(logged(run, plan, relevant, unfoldable))
         # Before the page that names them.
-        quarantine.keep(shard, unfoldable if run.kind == "backfill" else (), PROVISIONAL)
+        quarantine.keep(shard, unfoldable, PROVISIONAL)
         beats = any(_is_beat(run.id, change) for change in relevant)
         return len(unfoldable) + self._write(run.id, shard, rows, past, beats=beats)
 
@@ -306,14 +306,13 @@ def logged(run: Run, plan: Plan, changes: Iterable[Change], unfoldable: list[Unf
             at = change.created or 0.0
             folded = folded_alone(plan, names, images[NEW], at, held) if is_direct else _folded(plan, change, names)
             added = sums_of(folded)
-        lacking = [
-            replace(image, sequence=change.sequence, image_name=f"{run.id}#{image.image_name}")
-            for image in old.unfoldable
-            if run.kind != "verify"
-        ]
+        waiting, later = (old.unfoldable, new.unfoldable) if run.kind == "backfill" else ((), ())
         # An item that contributed nothing before matters, too: what the scan reads of it came after the cut.
-        if sums_of(old) or sums_of(new) or added or (run.kind != "verify" and (old.unfoldable or new.unfoldable)):
+        if sums_of(old) or sums_of(new) or added or waiting or later:
             met.add(digest)
+            lacking = [
+                replace(each, sequence=change.sequence, image_name=f"{run.id}#{each.image_name}") for each in waiting
+            ]
             unfoldable += lacking
             entries = tuple(image.entry_id for image in lacking)
             yield LoggedChange(digest, change.sequence, sums_of(old), added, is_direct, entries)
