@@ -137,14 +137,11 @@ class Session:
         if self.declared is not None:
             is_text = self.declared.startswith(("[", COMPRESSED))
             return decode(self.declared if is_text else Path(self.declared).read_text(encoding="utf-8").strip())
-        registered = {each.name: each for each in self.registry.declarations}
-        declared = {each.name: each for each in self.registry.declared}
-        found = registered | {
-            name: each
-            for name, each in declared.items()
-            if name in registered and same_definition(registered[name], each)
-        }
-        return tuple(found.values())
+        counted = {each.name: each for each in self.registry.declarations}
+        for each in self.registry.declared:
+            if each.name in counted and same_definition(counted[each.name], each):
+                counted[each.name] = each
+        return tuple(counted.values())
 
     @cached_property
     def registry(self) -> Registry:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from typing import Any, Final, TypeVar
 
 import click
@@ -242,22 +241,21 @@ def _compare(
     if worked.was_complete:
         raise BackfillError(f"run {worked.run} is complete, and has reported what it found: begin another one")
     drifted, expired = verification.groups("drifted"), verification.groups("unknown", EXPIRED)
-    found = FOUND if drifted else UNKNOWN if verification.differences else DONE
-    done = partial(_document, worked, verification)
+    document = _document(worked, verification)
     if not repairs or not (drifted or expired):
-        session.emit(done(None), _shown(worked, verification))
-        return found
+        session.emit(document, _shown(worked, verification))
+        return FOUND if drifted else UNKNOWN if verification.differences else DONE
     if not session.as_json or not yes:
         session.err.print(_shown(worked, verification))
     if drifted and not session.confirm(f"Add what is missing to {counted(drifted, 'group')}?", yes=yes):
-        session.emit(done(None), "nothing repaired")
+        session.emit(document, "nothing repaired")
         return FOUND
     question = f"{counted(expired, 'group')} may count what has expired. Set each to what its sources show, too?"
     unknown = bool(expired) and (unknown or (not yes and session.confirm(question, yes=False)))
     repaired, refused = verification.repair(unknown=unknown)
     told = f"{counted(repaired, 'group')} repaired"
     told += f"; {counted(refused, 'group')} left: repaired by another run meanwhile, verify again" if refused else ""
-    session.emit(done((repaired, refused)), told)
+    session.emit(document | {"repaired": repaired, "refused": refused}, told)
     left = verification.groups("unknown") - (expired if unknown else 0) + verification.groups("waits")
     return FOUND if refused else UNKNOWN if left else DONE
 
@@ -289,20 +287,16 @@ def _shown(worked: Worked, verification: Verification) -> RenderableType:
     return Group(shown, *rest, total)
 
 
-def _document(worked: Worked, verification: Verification, repaired: tuple[int, int] | None) -> dict[str, Any]:
-    return {
-        **worked.document(),
-        "compared": verification.compared,
-        "differences": [
-            {
-                "declaration": difference.name,
-                "values": dict(difference.group),
-                "missing": dict(difference.missing),
-                "verdict": difference.verdict,
-                "reason": difference.reason or None,
-            }
-            for difference in verification.differences
-        ],
-        "repaired": None if repaired is None else repaired[0],
-        "refused": None if repaired is None else repaired[1],
-    }
+def _document(worked: Worked, verification: Verification) -> dict[str, Any]:
+    differences = [
+        {
+            "declaration": each.name,
+            "values": dict(each.group),
+            "missing": dict(each.missing),
+            "verdict": each.verdict,
+            "reason": each.reason or None,
+        }
+        for each in verification.differences
+    ]
+    compared = {"compared": verification.compared, "differences": differences}
+    return {**worked.document(), **compared, "repaired": None, "refused": None}

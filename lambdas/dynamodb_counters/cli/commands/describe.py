@@ -17,7 +17,7 @@ from rich.filesize import decimal
 from rich.padding import Padding
 from rich.text import Text
 
-from dynamodb_counters._backfill.feeds import StreamReader, read_checkpoint
+from dynamodb_counters._backfill.feeds import Shard, StreamReader, read_checkpoint
 from dynamodb_counters._commit.checkpoints import Checkpoint
 from dynamodb_counters._control.registry import COMPLETE, Registry, entries_of, is_same, read_registry, threshold_name
 from dynamodb_counters._declarations import Declaration, Direct
@@ -106,12 +106,11 @@ def of_shards(session: Session, stream: str | None, problems: list[str]) -> list
     if stream is None:
         problems.append("the table has no stream")
         return []
-    shards = StreamReader(session.client("dynamodbstreams"), stream).shards()
-    checkpoints = session.table.each(lambda shard: _checkpoint(session, shard.id, problems), shards)
-    return [
-        {"shard": shard.id, "open": shard.is_open, "checkpoint": checkpoint}
-        for shard, checkpoint in zip(shards, checkpoints, strict=True)
-    ]
+
+    def facts(shard: Shard) -> Facts:
+        return {"shard": shard.id, "open": shard.is_open, "checkpoint": _checkpoint(session, shard.id, problems)}
+
+    return session.table.each(facts, StreamReader(session.client("dynamodbstreams"), stream).shards())
 
 
 def note_mappings(session: Session, stream: str | None, problems: list[str]) -> None:
@@ -200,24 +199,12 @@ def _sections(document: Facts) -> Iterator[RenderableType]:
     )
     if document["problems"]:
         yield from _section("Problems", Lines(*(Text(problem, WARNING) for problem in document["problems"])))
-    names = (
-        (
-            one["name"],
-            one["state"],
-            one["since"] or ("the beginning" if one["state"] == COMPLETE else "-"),
-            one["declared"],
-        )
-        for one in document["names"]
-    )
-    yield from _rows("Names", ("name", "state", "counts records from", "declared"), names)
-    shards = map(_shard, sorted(document["shards"], key=lambda one: (not one["open"], one["shard"])))
-    yield from _rows("Shards", ("shard", "state", "checkpoint moved"), shards)
-    reasons = (
-        (number(one["entries"]), ", ".join(one["declarations"]) or "all", reason_text(one["reason"]))
-        for one in document["quarantine"]["reasons"][:_MOST_REASONS]
-    )
-    yield from _rows("Quarantine", ("entries", "not counted by", "reason"), reasons)
-    if (more := len(document["quarantine"]["reasons"]) - _MOST_REASONS) > 0:
+    yield from _rows("Names", ("name", "state", "counts records from", "declared"), map(_name, document["names"]))
+    shards = sorted(document["shards"], key=lambda shard: (not shard["open"], shard["shard"]))
+    yield from _rows("Shards", ("shard", "state", "checkpoint moved"), map(_shard, shards))
+    reasons = document["quarantine"]["reasons"]
+    yield from _rows("Quarantine", ("entries", "not counted by", "reason"), map(_reason, reasons[:_MOST_REASONS]))
+    if (more := len(reasons) - _MOST_REASONS) > 0:
         yield f"  {counted(more, 'more reason')} in --json"
     yield from _section("Declarations", Lines(*json_lines(document["declarations"])))
 
@@ -233,6 +220,15 @@ def _rows(title: str, columns: Sequence[str], rows: Iterable[Iterable[str]]) -> 
         table.add_row(*row)
     if table.row_count:
         yield from _section(title, table)
+
+
+def _name(name: Facts) -> tuple[str, ...]:
+    since = name["since"] or ("the beginning" if name["state"] == COMPLETE else "-")
+    return name["name"], name["state"], since, name["declared"]
+
+
+def _reason(reason: Facts) -> tuple[str, ...]:
+    return number(reason["entries"]), ", ".join(reason["declarations"]) or "all", reason_text(reason["reason"])
 
 
 def _shard(shard: Facts) -> tuple[str, ...]:
@@ -258,12 +254,9 @@ def diff(session: Session, template: str | None, aggregator: str | None) -> int:
     else:
         declared = decode(from_templates(Path(template or "cdk.out"), aggregator))
     names = list(_entries(registry, declared))
-    document: dict[str, Any] = {"first_deployment": not registry.is_founded, "names": names}
-    told: list[Any] = (
-        [] if registry.is_founded else ["Nothing counts this table yet: this is its first deployment.", ""]
-    )
-    told += [line for entry in names for line in _shown(entry)] or ["Nothing changes."]
-    session.emit(document, Lines(*told))
+    first = [] if registry.is_founded else ["Nothing counts this table yet: this is its first deployment.", ""]
+    lines = [line for entry in names for line in _shown(entry)] or [Text("Nothing changes.")]
+    session.emit({"first_deployment": not registry.is_founded, "names": names}, Lines(*first, *lines))
     return FOUND if names else DONE
 
 

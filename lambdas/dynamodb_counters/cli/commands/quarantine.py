@@ -16,7 +16,6 @@ from rich.text import Text
 from dynamodb_counters._control.counted_names import plan_of
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._fold.records import Origins
-from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import TTL
 from dynamodb_counters._quarantine.quarantine import STATE, STATES, Quarantined, read_quarantine_item, stored_entries
 from dynamodb_counters._quarantine.quarantine import discard as discard_entry
@@ -45,12 +44,11 @@ _ACTING: Final = options(
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry, its state, and when its record was created, in seconds since 1970, if it says so."""
+    """An entry, its state, and when it expires, in seconds since 1970, if it does."""
 
     kept: Quarantined
     state: str
-    created: float | None
-    expires_at: float | None
+    expires: str | None
 
     @property
     def id(self) -> str:
@@ -64,11 +62,22 @@ class Entry:
         return (delta,) if isinstance(delta, str) else self.kept.names
 
     @property
+    def change(self) -> Mapping[str, Any]:
+        """The part of the record that DynamoDB writes; nothing of a delta, or of an entry that is spoiled."""
+        found = self.kept.content.get("dynamodb")
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def created(self) -> float | None:
+        """When its record was created, in seconds since 1970, if it says so."""
+        found = self.change.get("ApproximateCreationDateTime")
+        return float(found) if isinstance(found, int | float) else None
+
+    @property
     def item_key(self) -> str:
         """The item that the record is of, or the group that a delta is for."""
-        change = self.kept.content.get("dynamodb")
-        if isinstance(change, Mapping) and isinstance(change.get("Keys"), Mapping):
-            return " / ".join(str(next(iter(value.values()))) for value in change["Keys"].values())
+        if isinstance(keys := self.change.get("Keys"), Mapping):
+            return " / ".join(str(next(iter(value.values()))) for value in keys.values())
         return " / ".join(map(str, self.kept.content.get("group", ())))
 
     def document(self) -> dict[str, Any]:
@@ -78,7 +87,7 @@ class Entry:
             "declarations": list(self.names),
             "reason": self.kept.reason,
             "created": None if self.created is None else stamp(self.created),
-            "expires": None if self.expires_at is None else stamp(self.expires_at),
+            "expires": None if self.expires is None else stamp(float(self.expires)),
             "shard": self.kept.shard,
             "sequence": self.kept.sequence.lstrip("0"),
             "key": list(self.kept.key),
@@ -89,7 +98,11 @@ class Entry:
 def _find(session: Session, *states: str, ids: Sequence[str], reason: str, declaration: str | None) -> list[Entry]:
     """The entries that are meant, the oldest first; a usage error if an id means none."""
     names = with_parts([declaration], session.declarations) if declaration else set[str]()
-    entries = [read_entry(item) for item in stored_entries(session.table) if item.get(STATE, {}).get("S") in STATES]
+    entries = [
+        Entry(read_quarantine_item(item), state, item.get(TTL, {}).get("N"))
+        for item in stored_entries(session.table)
+        if (state := STATES.get(item.get(STATE, {}).get("S", "")))
+    ]
     if missing := sorted({*ids} - {entry.id for entry in entries}):
         raise click.UsageError(f"no entry of the quarantine has the id {missing[0]!r}")
     matches = [
@@ -101,19 +114,6 @@ def _find(session: Session, *states: str, ids: Sequence[str], reason: str, decla
         and (declaration is None or not names.isdisjoint(entry.names))
     ]
     return sorted(matches, key=lambda entry: (entry.created or 0, entry.kept.sequence, entry.kept.key))
-
-
-def read_entry(item: Image) -> Entry:
-    kept = read_quarantine_item(item)
-    change = kept.content.get("dynamodb")
-    created = change.get("ApproximateCreationDateTime") if isinstance(change, Mapping) else None
-    expires_at = item.get(TTL, {}).get("N")
-    return Entry(
-        kept,
-        STATES[item[STATE]["S"]],
-        float(created) if isinstance(created, int | float) else None,
-        None if expires_at is None else float(expires_at),
-    )
 
 
 @click.group()
