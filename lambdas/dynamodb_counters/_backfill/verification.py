@@ -126,12 +126,9 @@ def counted(declaration: Declaration, group: GroupKey, items: list[Image]) -> di
     if isinstance(declaration, Window):
         slots = (TOTAL, *BY_LETTER[group[-2]].slots)
         names = [attribute for slot in slots for attribute in declaration.measure._attributes(slot)]
-    sums: dict[str, Number] = {}
-    for item in items:
-        for name in names:
-            sums[name] = sums.get(name, 0) + _number(item, name)
-        if ranked_by(declaration) is not None:
-            sums[SCORE] = sums.get(SCORE, 0) + _number(item, SCORE)
+    if ranked_by(declaration) is not None:
+        names = (*names, SCORE)
+    sums = {name: sum(_number(item, name) for item in items) for name in names}
     return {name: number for name, number in sums.items() if number}
 
 

@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache, partial
@@ -211,10 +210,10 @@ class CountersInMemory(Counters):
     def _open(self, keys: TableKeys | None) -> tuple[Any, Sequence[Any]]:
         """Return a client, and the table of the counts with the source table if there is one."""
         client = make_client()
-        tables = [MotoTable.create(client, (PK, SK), "ttl", self._clock)]
+        tables = [MotoTable(client, (PK, SK), "ttl", self._clock)]
         if keys is not None:
             names = tuple(name for name in (keys.partition_key, keys.sort_key) if name is not None)
-            tables.append(MotoTable.create(client, names, keys.ttl or "", self._clock))
+            tables.append(MotoTable(client, names, keys.ttl or "", self._clock))
         return client, tables
 
     def _start(self, declarations: tuple[Declaration, ...]) -> None:
@@ -333,31 +332,18 @@ def make_client() -> Any:
     return _session().client("dynamodb", config=_CONFIG)
 
 
-@dataclass
 class MotoTable:
-    """A table with a stream of one shard."""
+    """A table with a stream of one shard, under a new name; that of the counts has its index."""
 
-    name: str
-    keys: tuple[str, ...]
-    ttl: str
-    client: Any
-    clock: Callable[[], float]
-    stream_arn: str
-    shard: str
-    read: int = 0
-    """The number of records of its stream that were read."""
-
-    @classmethod
-    def create(cls, client: Any, keys: tuple[str, ...], ttl: str, clock: Callable[[], float]) -> MotoTable:
-        """Create a table under a new name; that of the counts has its index."""
-        name = f"counters-{uuid.uuid4().hex[:8]}"
-        types = dict.fromkeys(keys, "S")
-        more: dict[str, Any] = {}
+    def __init__(self, client: Any, keys: tuple[str, ...], ttl: str, clock: Callable[[], float]) -> None:
+        self.name = f"counters-{uuid.uuid4().hex[:8]}"
+        self._client, self._keys, self._ttl, self._clock = client, keys, ttl, clock
+        types, more = dict.fromkeys(keys, "S"), dict[str, Any]()
         if keys == (PK, SK):
             types |= {LEADERBOARD: "S", SCORE: "N"}
             more["GlobalSecondaryIndexes"] = [_INDEX]
         created = client.create_table(
-            TableName=name,
+            TableName=self.name,
             AttributeDefinitions=[{"AttributeName": each, "AttributeType": kind} for each, kind in types.items()],
             KeySchema=[
                 {"AttributeName": each, "KeyType": kind} for each, kind in zip(keys, ("HASH", "RANGE"), strict=False)
@@ -366,20 +352,23 @@ class MotoTable:
             StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
             **more,
         )
-        arn = created["TableDescription"]["LatestStreamArn"]
-        return cls(name, keys, ttl, client, clock, arn, _backend(name).stream_shard.id)
+        self.stream_arn: str = created["TableDescription"]["LatestStreamArn"]
+        backend: Any = dynamodb_backends[DEFAULT_ACCOUNT_ID][_REGION]
+        self._moto = backend.tables[self.name]
+        self.shard: str = self._moto.stream_shard.id
+        self._read = 0
 
     def items(self) -> list[dict[str, Any]]:
         """Return all items."""
-        return [item.to_json()["Attributes"] for item in _backend(self.name).all_items()]
+        return [item.to_json()["Attributes"] for item in self._moto.all_items()]
 
     def new_records(self) -> list[Record]:
         """Return the records that have come since the last call."""
         # What a failed transaction has written is gone with its records: moto puts back the table as it was.
-        stored = _backend(self.name).stream_shard.items
-        fresh = [each.record for each in stored[self.read :]]
-        self.read = len(stored)
-        created, arn = {"ApproximateCreationDateTime": float(int(self.clock()))}, self.stream_arn
+        stored = self._moto.stream_shard.items
+        fresh = [each.record for each in stored[self._read :]]
+        self._read = len(stored)
+        created, arn = {"ApproximateCreationDateTime": float(int(self._clock()))}, self.stream_arn
         standing = [record for record, after in zip_longest(fresh, fresh[1:]) if _stands(record, after)]
         return [{**each, "eventSourceARN": arn, "dynamodb": {**each["dynamodb"], **created}} for each in standing]
 
@@ -391,13 +380,13 @@ class MotoTable:
         """Delete items whose TTL is over, as DynamoDB does in the background; return them."""
         due = [item for item in self.items() if self._expires(item, now) <= now]
         for item in due:
-            self.client.delete_item(TableName=self.name, Key={name: item[name] for name in self.keys})
-            _backend(self.name).stream_shard.items[-1].record["userIdentity"] = _TTL_IDENTITY
+            self._client.delete_item(TableName=self.name, Key={name: item[name] for name in self._keys})
+            self._moto.stream_shard.items[-1].record["userIdentity"] = _TTL_IDENTITY
         return due
 
     def _expires(self, item: dict[str, Any], now: float) -> float:
         """Return its TTL; DynamoDB leaves alone what is no number, or lies five years back."""
-        ttl = float(item.get(self.ttl, {}).get("N", math.inf))
+        ttl = float(item.get(self._ttl, {}).get("N", math.inf))
         return ttl if ttl > now - MAX_TTL_AGE else math.inf
 
 
@@ -415,7 +404,3 @@ def _stands(record: Record, after: Record | None) -> bool:
         and change["Keys"] == after["dynamodb"]["Keys"]
     )
     return not is_first_of_two
-
-
-def _backend(name: str) -> Any:
-    return dynamodb_backends[DEFAULT_ACCOUNT_ID][_REGION].tables[name]
