@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Attr, Count, Counter, Counters, Event, Sum, Threshold
+from dynamodb_counters import Aggregate, Attr, Count, Counter, Counters, Event, Ranking, Sum, Threshold
 from dynamodb_counters._assumptions import LONGEST_INVOCATION
 from dynamodb_counters._backfill.backfill import Backfill, Dropping, Emptying
 from dynamodb_counters._backfill.runner import Progress
@@ -171,9 +171,10 @@ def test_pages_of_a_name_that_is_filled_anew_are_known_anew() -> None:
     assert [reader.get(paged, customer=each).measures for each in customers] == [{"n": 2}] * 8
 
 
-def test_what_was_counted_before_a_name_was_registered_goes_before_it_is_filled() -> None:
+@pytest.mark.parametrize("ranking", [None, Ranking("n", leaderboard="SHOPS")])
+def test_what_was_counted_before_a_name_was_registered_goes_before_it_is_filled(ranking: Ranking | None) -> None:
     sale = Event("sale", pk="SALE#{id}", sk="SALE")
-    sales = Aggregate("sales", sale, pk="SHOP#{shop}", sk="SALES", n=Count())
+    sales = Aggregate("sales", sale, pk="SHOP#{shop}", sk="SALES", ranking=ranking, n=Count())
     world = World(NUMBER, founds=False)
     counters = world.bench.counters
     counters.record_once(sale, {"id": 1, "shop": "a"}, [sales])

@@ -285,7 +285,7 @@ class Scan:
         for item in items:
             if not source.is_foreign and (is_bookkeeping(item) or is_filled(self.run, item)):
                 # Only transactions have counted in it: no run has filled it, and no stream.
-                is_own = any(name.startswith((WATERMARK_PREFIX, BASELINE)) for name in item)
+                is_own = any(name == BASELINE or name.startswith(WATERMARK_PREFIX) for name in item)
                 if is_filled(self.run, item) and not is_own:
                     raise LeftOver(item[TYPE]["S"])
                 continue
