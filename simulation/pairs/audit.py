@@ -55,7 +55,7 @@ def audit(
 def _counted(backend: Backend, name: str) -> bool:
     """Return True if an aggregator or a backfill has written a group: a transaction may, before the name is known."""
     items = (item for item in backend.items() if item.get("_type") == {"S": name})
-    return any(attribute.startswith((WATERMARK_PREFIX, BASELINE)) for item in items for attribute in item)
+    return any(each == BASELINE or each.startswith(WATERMARK_PREFIX) for item in items for each in item)
 
 
 def _refusals(counters: Counters, own: Declaration, truth: Truth, *, whole: bool) -> Iterator[str]:

@@ -53,10 +53,8 @@ from dynamodb_counters._declarations import Aggregate, Declaration, Direct
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.groups import with_below
 from dynamodb_counters._fold.deltas import Delta
-from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import padded
-from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.bookkeeping import READ_UNIT_BYTES, WRITE_UNIT_BYTES, delete_as_seen
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import BASELINE, PK, SK, TYPE
@@ -336,21 +334,23 @@ class Backfill(Emptying, Runner):
 
     def _add(self, state: State) -> Iterator[Progress]:
         plan, pages = self._plan(state), self._pages(state)
+        mark, pruner = Watermark(found_by(state.run.id)), Pruner(self.table, Checkpoints(self.table, self.table))
+        mark.name = BASELINE
+        committer = Committer(self.table, Quarantine(self.table, RETENTION), pruner)
         added = 0
         for part, parts, sums in baselines(pages, state.parts_done, state.parts):
-            self._require_open(state, self._registry())
-            paged = [ref for ref in sums if plan.programs[ref[0]].layout.pages]
-            if paged:
-                self._pace.spend(self._add_to_pages(plan, state.run.id, {ref: sums[ref] for ref in paged}, part, parts))
-                added += len(paged)
-                yield self._progress(state, added, added + (len(sums) - len(paged)) * (parts - part))
-            refs = sorted(sums.keys() - set(paged))
-            for start in range(0, len(refs), _AT_A_TIME):
-                some = refs[start : start + _AT_A_TIME]
+            paged, left = [ref for ref in sums if plan.programs[ref[0]].layout.pages], len(sums)
+            alone = sorted(sums.keys() - set(paged))
+            slices = (alone[start : start + _AT_A_TIME] for start in range(0, len(alone), _AT_A_TIME))
+            # All that a page gets at once: its mark covers them all.
+            for refs in filter(None, (paged, *slices)):
                 self._require_open(state, self._registry())
-                self._pace.spend(sum(self.table.each(partial(self._add_to, plan, state.run.id, sums), some)))
-                added += len(some)
-                yield self._progress(state, added, added + (len(refs) - start - len(some)) * (parts - part))
+                deltas = self._deltas(plan, state.run, {ref: sums[ref] for ref in refs}, part, parts)
+                done = committer.commit(deltas, Part(plan, (), mark))
+                self._pace.spend(done.write_units)
+                state.withheld += done.quarantined
+                added, left = added + len(refs), left - len(refs)
+                yield self._progress(state, added, added + left * (parts - part))
             state.parts_done, state.parts = part + 1, parts
             if not self._write(state, ADDING):
                 self._reload(state)
@@ -360,15 +360,13 @@ class Backfill(Emptying, Runner):
         if state.phase == ADDING:
             self._complete(state)
 
-    def _add_to_pages(self, plan: Plan, run: str, sums: Totals, part: int, parts: int) -> float:
-        """Add their baselines to groups in pages, unless these have them: parts are records of a shard of their own."""
-        step = _PARTS // parts
-        first, last = padded(str(part * step + 1)), padded(str((part + 1) * step))
-        deltas = [Delta(plan.programs[name].layout, group, first, last, sums[name, group]) for name, group in sums]
-        pruner = Pruner(self.table, Checkpoints(self.table, self.table))
-        committer = Committer(self.table, Quarantine(self.table, RETENTION), pruner)
-        whole = Part(plan, (), Watermark(found_by(run)))
-        return committer.commit(deltas, whole).write_units
+    def _deltas(self, plan: Plan, run: Run, sums: Totals, part: int, parts: int) -> list[Delta]:
+        """Deltas of groups, as one record of a shard of the backfill's own: later than those of all runs before."""
+        begin, step, now = run.since * _PARTS, _PARTS // parts, self.now()
+        first, last = padded(str(begin + part * step + 1)), padded(str(begin + (part + 1) * step))
+        deltas = [Delta(plan.programs[ref[0]].layout, ref[1], first, last, sums[ref]) for ref in sums]
+        # What is gone may have had its baseline, and a run may rest for long; no reader is promised it so far back.
+        return [delta for delta in deltas if not delta.layout.is_gone(delta.group, now)]
 
     def _settle(self, state: State, plan: Plan) -> Iterator[Progress]:
         """Let what counts the filled aggregates catch up, so that readers never see it lack them."""
@@ -382,20 +380,6 @@ class Backfill(Emptying, Runner):
                 yield step
                 if self.now() > moment + _SETTLING:
                     break
-
-    def _add_to(self, plan: Plan, run: str, sums: Totals, ref: GroupRef) -> float:
-        """Add its baseline to a group, unless it has it."""
-        name, group = ref
-        layout = plan.programs[name].layout
-        if layout.is_gone(group, self.now()):
-            # The group may have had its baseline, and a run may rest for long; no reader is promised it so far back.
-            return 0.0
-        update = Update(layout, group, sums[ref], "")
-        update.set(BASELINE, {"S": run})
-        request = update.request(self.table.name)
-        request["ConditionExpression"] = "attribute_not_exists(#baseline)"
-        request["ExpressionAttributeNames"]["#baseline"] = BASELINE
-        return paid_write(self.table, "update_item", **request)[1]
 
     def _changes(self, registry: Registry, state: State, entered: RegistryState) -> list[tuple[Entry, Entry]]:
         """The entries that the run fills, each with what it becomes."""

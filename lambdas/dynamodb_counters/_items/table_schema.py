@@ -67,7 +67,7 @@ RUN_PREFIX: Final = f"{CHECKPOINT_PREFIX}run~"
 """Starts the partition keys of a backfill's or verification's items."""
 
 BASELINE: Final = "_b"
-"""The backfill whose baseline a group has; of a page, with the part that it had last."""
+"""The watermark of the last part of a baseline that an item has; it stays, and the next run's is later."""
 
 REPAIRED: Final = "_r"
 """The verification whose difference was last added to a group."""
