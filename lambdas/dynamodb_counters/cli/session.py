@@ -28,7 +28,6 @@ from dynamodb_counters._control.registry import Registry, read_registry
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._declarations.codec import COMPRESSED, decode, same_definition
-from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._http.requests import write_json
 from dynamodb_counters._reads.question import OPTIONS, Question, resources_of
@@ -323,13 +322,10 @@ def asking(*names: str) -> Callable[[Command], Command]:
 
 def typed(event: Event, values: Mapping[str, Any]) -> dict[str, Any]:
     """The values; texts are numbers or truth values where these are declared. Others are left to be refused."""
-    declared = event._declared_attributes or {}
-    return {name: _typed(declared.get(name), value) for name, value in values.items()}
-
-
-def _typed(declared: Attribute | None, value: Any) -> Any:
-    if declared is None or not isinstance(value, str):
-        return value
-    if declared.type in (int, Decimal) and NUMBER.fullmatch(value):
-        return Decimal(value)
-    return value == "true" if declared.type is bool and value in ("true", "false") else value
+    found, kinds = dict(values), {name: each.type for name, each in (event._declared_attributes or {}).items()}
+    for name, value in ((name, value) for name, value in values.items() if isinstance(value, str)):
+        if kinds.get(name) in (int, Decimal) and NUMBER.fullmatch(value):
+            found[name] = Decimal(value)
+        elif kinds.get(name) is bool and value in ("true", "false"):
+            found[name] = value == "true"
+    return found

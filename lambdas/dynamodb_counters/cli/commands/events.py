@@ -146,20 +146,16 @@ def rows(
             elif text.strip():
                 # Alone: a quote that is not closed must not take the next lines with it.
                 cells = next(csv.reader([text], strict=True))
-                if names:
-                    yield place, read(_named(names, cells))
-                elif len({*cells, ""}) <= len(cells):
+                if not names and len({*cells, ""}) <= len(cells):
                     raise ValueError("expected the names of the columns, each once")
+                if names and len(cells) != len(names):
+                    raise ValueError(f"{len(cells)} cells; expected {len(names)}")
+                if names:
+                    # An empty cell is none.
+                    yield place, read({name: cell for name, cell in zip(names, cells, strict=True) if cell})
                 names = names or cells
         except (ValueError, RecursionError, csv.Error) as error:
             raise click.UsageError(f"line {place} cannot be read: {error}") from error
-
-
-def _named(names: list[str], cells: list[str]) -> dict[str, Any]:
-    """Return the values of a record by column; an empty cell is none."""
-    if len(cells) != len(names):
-        raise ValueError(f"{len(cells)} cells; expected {len(names)}")
-    return {name: cell for name, cell in zip(names, cells, strict=True) if cell}
 
 
 def _require_no_near_miss(known: set[str], given: Mapping[str, Any]) -> None:
