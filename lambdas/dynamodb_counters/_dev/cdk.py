@@ -8,7 +8,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -63,28 +64,23 @@ class SourceFiles:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory.resolve()
-        self._known = dict(self._stamps())
+        self._known = self._stamps()
 
     def changed(self) -> list[str]:
-        before, self._known = self._known, dict(self._stamps())
+        before, self._known = self._known, self._stamps()
         return sorted({name for name, _ in self._known.items() ^ before.items()})
 
-    def _stamps(self) -> Iterator[tuple[str, tuple[int, int]]]:
+    def _stamps(self) -> dict[str, tuple[int, int]]:
+        stamps = {}
         for folder, folders, names in os.walk(self._directory):
-            folders[:] = [name for name in folders if not self._is_left_out(Path(folder, name))]
-            for name in names:
-                path = Path(folder, name)
-                if name.endswith(_SUFFIXES) and not name.startswith("test_") and name != _WRITTEN_BY_THE_CLI:
-                    try:
+            sources = [name for name in folders if name not in _NO_SOURCES and not name.startswith(".")]
+            folders[:] = [name for name in sources if not Path(folder, name, "pyvenv.cfg").exists()]
+            for path in (Path(folder, name) for name in names if name.endswith(_SUFFIXES)):
+                if not path.name.startswith("test_") and path.name != _WRITTEN_BY_THE_CLI:
+                    with suppress(OSError):  # It may be gone since it was listed.
                         status = path.stat()
-                    except OSError:
-                        # Gone since it was listed.
-                        continue
-                    yield str(path.relative_to(self._directory)), (status.st_mtime_ns, status.st_size)
-
-    @staticmethod
-    def _is_left_out(folder: Path) -> bool:
-        return folder.name in _NO_SOURCES or folder.name.startswith(".") or (folder / "pyvenv.cfg").exists()
+                        stamps[str(path.relative_to(self._directory))] = status.st_mtime_ns, status.st_size
+        return stamps
 
 
 def find_cli(directory: Path, which: Callable[[str], str | None] = shutil.which) -> tuple[str, ...]:
