@@ -562,8 +562,8 @@ class Runner(Work, ABC):
         if known.phase == VOID:
             raise BackfillError(f"run {state.run.id} is void: another process gave it up")
         known.lineage.parents |= state.lineage.parents
-        for each in fields(State):
-            setattr(state, each.name, getattr(known, each.name))
+        for name in (attribute.name for attribute in fields(State)):
+            setattr(state, name, getattr(known, name))
 
     def _void(self, state: State) -> None:
         """Give a run up; BackfillError if another process has done so, nothing if it is complete."""

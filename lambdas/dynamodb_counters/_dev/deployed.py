@@ -179,7 +179,7 @@ class TableCounts:
             declared = self._declared.get(item.get(TYPE, {}).get("S", ""))
             if declared is None:
                 continue
-            for group in (group_of_item(declared, one) for one in group_items(declared, item)):
+            for group in (group_of_item(declared, image) for image in group_items(declared, item)):
                 if group is None:
                     continue
                 place = declared.name, tuple(zip(declared.fields, group, strict=False))
@@ -191,5 +191,5 @@ class TableCounts:
                     totals[place] = {TOTAL: whole(before + parse_number(item[TOTAL]["N"]))}
         # Through the library: what readers see, write shards added up.
         counters = Counters(self.table, client=self._client)
-        found = counters.get_many(wanted.values(), consistent=True) if wanted else []
-        return totals | {place: read.measures for place, read in zip(wanted, found, strict=True)}
+        groups = counters.get_many(wanted.values(), consistent=True) if wanted else []
+        return totals | {place: group.measures for place, group in zip(wanted, groups, strict=True)}

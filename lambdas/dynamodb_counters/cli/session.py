@@ -136,11 +136,12 @@ class Session:
         if self.declared is not None:
             is_text = self.declared.startswith(("[", COMPRESSED))
             return decode(self.declared if is_text else Path(self.declared).read_text(encoding="utf-8").strip())
-        counted = {each.name: each for each in self.registry.declarations}
-        for each in self.registry.declared:
-            if each.name in counted and same_definition(counted[each.name], each):
-                counted[each.name] = each
-        return tuple(counted.values())
+        current = {declaration.name: declaration for declaration in self.registry.declarations}
+        for declaration in self.registry.declared:
+            name = declaration.name
+            if name in current and same_definition(current[name], declaration):
+                current[name] = declaration
+        return tuple(current.values())
 
     @cached_property
     def registry(self) -> Registry:
@@ -322,10 +323,11 @@ def asking(*names: str) -> Callable[[Command], Command]:
 
 def typed(event: Event, values: Mapping[str, Any]) -> dict[str, Any]:
     """The values; texts are numbers or truth values where these are declared. Others are left to be refused."""
-    found, kinds = dict(values), {name: each.type for name, each in (event._declared_attributes or {}).items()}
+    result, attributes = dict(values), event._declared_attributes or {}
+    kinds = {name: attribute.type for name, attribute in attributes.items()}
     for name, value in ((name, value) for name, value in values.items() if isinstance(value, str)):
         if kinds.get(name) in (int, Decimal) and NUMBER.fullmatch(value):
-            found[name] = Decimal(value)
+            result[name] = Decimal(value)
         elif kinds.get(name) is bool and value in ("true", "false"):
-            found[name] = value == "true"
-    return found
+            result[name] = value == "true"
+    return result

@@ -290,13 +290,13 @@ def _shown(worked: Worked, verification: Verification) -> RenderableType:
 def _document(worked: Worked, verification: Verification) -> dict[str, Any]:
     differences = [
         {
-            "declaration": each.name,
-            "values": dict(each.group),
-            "missing": dict(each.missing),
-            "verdict": each.verdict,
-            "reason": each.reason or None,
+            "declaration": difference.name,
+            "values": dict(difference.group),
+            "missing": dict(difference.missing),
+            "verdict": difference.verdict,
+            "reason": difference.reason or None,
         }
-        for each in verification.differences
+        for difference in verification.differences
     ]
     compared = {"compared": verification.compared, "differences": differences}
     return {**worked.document(), **compared, "repaired": None, "refused": None}

@@ -64,14 +64,14 @@ class Entry:
     @property
     def change(self) -> Mapping[str, Any]:
         """The part of the record that DynamoDB writes; nothing of a delta, or of an entry that is spoiled."""
-        found = self.kept.content.get("dynamodb")
-        return found if isinstance(found, Mapping) else {}
+        change = self.kept.content.get("dynamodb")
+        return change if isinstance(change, Mapping) else {}
 
     @property
     def created(self) -> float | None:
         """When its record was created, in seconds since 1970, if it says so."""
-        found = self.change.get("ApproximateCreationDateTime")
-        return float(found) if isinstance(found, int | float) else None
+        seconds = self.change.get("ApproximateCreationDateTime")
+        return float(seconds) if isinstance(seconds, int | float) else None
 
     @property
     def item_key(self) -> str:
