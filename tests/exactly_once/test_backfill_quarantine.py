@@ -91,6 +91,19 @@ def test_what_waits_for_a_record_of_after_the_cut_waits_on(monkeypatch: pytest.M
     assert entries(counters) == [["revenue"]] * 3
 
 
+def test_a_sum_that_its_group_cannot_take_waits_while_the_others_are_filled() -> None:
+    counters = Counters(bench := Workbench([NUMBER]))
+    bench.aggregator.handle({})
+    for number, price in enumerate((10**38 - 1, 10**38 - 1, 10)):
+        put(bench, number, price, "bob" if price == 10 else "ann")
+    bench.deploy([NUMBER, REVENUE])
+    counters.stream.deliver()
+    assert counters("backfill", "--yes", "--json").document["withheld"] == 1
+    assert entries(counters) == [["revenue"]]
+    bench.clock.advance(61)
+    assert read(bench, REVENUE, customer="bob") == ({"total": 10}, True)
+
+
 def test_a_delta_of_what_a_backfill_has_replaced_is_settled() -> None:
     bench = Workbench([REVENUE])
     bench.aggregator.handle({})
