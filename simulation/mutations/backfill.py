@@ -48,9 +48,9 @@ BACKFILL: Final = r"""
 ? test_erase_waiting.py::test_what_is_redriven_and_erased_during_a_verification_is_no_drift
 * a repair does not outlive invocations whose batch was given up
 - while (now := self.now()) < until:
--                 yield replace(
+-                 yield self._step(
 + while (now := self.now()) < begun:
-+                 yield replace(
++                 yield self._step(
 ? test_given_up_repaired.py::test_a_repair_outlives_an_invocation_whose_batch_lambda_gave_up_on
 * a repair outlives only what was given up on before its cut
 - until = self.now() + self.outlives
@@ -164,8 +164,8 @@ BACKFILL: Final = r"""
 
 == _backfill/verification.py
 * a restored table knows of all items that have expired
-- is_restored = "RestoreSummary" in table
-+ is_restored = False
+- is_restored, declared = "RestoreSummary" in table,
++ is_restored, declared = False,
 ? test_restore.py::test_what_expired_before_the_copy_had_counted_it_is_unknown_and_stays_counted
 
 == _backfill/feeds.py
@@ -196,12 +196,12 @@ BACKFILL: Final = r"""
 + if number}
 ? test_backfill.py::test_events_that_a_scan_takes_for_late_are_no_drift
 * a verification takes what transactions have counted for drift
-- yield from self._await_transactions(self._begun, self.compared + len(sums))
+- yield from self._await_transactions(self.compared + len(sums))
 + pass
 ? test_verdicts.py::test_counts_of_a_transaction_just_now_are_no_drift
 * a verification does not wait for long enough until transactions are logged
-- moment = self.now() + self.feeds.clocks
-+ moment = self.now() - self.feeds.clocks
+- state, moment = self._begun, self.now() + self.feeds.clocks
++ state, moment = self._begun, self.now() - self.feeds.clocks
 ? test_verdicts.py::test_counts_of_a_transaction_just_now_are_no_drift
 * a verification waits for the log of a run that another process has ended
 -         if state.phase != COMPARING:

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import localcontext
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
@@ -229,7 +229,7 @@ class Verification(Runner):
     differences: list[Difference] = field(default_factory=list)
     compared: int = 0
     _kind = "verify"
-    _exceeding: frozenset[str] = frozenset()
+    _exceeding: set[str] = field(default_factory=set)
     """Names that may hold more than their sources show."""
     _begun: State = field(init=False)
 
@@ -265,10 +265,8 @@ class Verification(Runner):
         self._begun, self._by, pages = state, self._plan(state), self._pages(state)
         # All that had gone before the cut is noted by now.
         registry, table = self._registry(), self.table.client.describe_table(TableName=self.table.name)["Table"]
-        is_restored = "RestoreSummary" in table
-        self._exceeding = frozenset(
-            each.name for each in registry.declarations if registry.may_exceed(each, is_restored=is_restored)
-        )
+        is_restored, declared = "RestoreSummary" in table, registry.declarations
+        self._exceeding = {each.name for each in declared if registry.may_exceed(each, is_restored=is_restored)}
         # From now on, Lambda gives up on nothing older than the scan: the log of each shard is past that.
         until = self.now() + self.outlives
         yield from self._compare_all(pages)
@@ -276,7 +274,7 @@ class Verification(Runner):
             begun = self.now()
             # Invocations may be left of those whose retry Lambda gave up on: they may count what a repair adds.
             while (now := self.now()) < until:
-                yield replace(self._progress(self._begun, now - begun, until - begun), phase=SETTLING)
+                yield self._step(SETTLING, now - begun, until - begun, state.run.id)
                 self.table.sleep(min(_BREATH, until - now))
             # Also groups that did not differ: what was given up on may have canceled out, until a part was counted.
             self.differences, self.compared = [], 0
@@ -304,7 +302,7 @@ class Verification(Runner):
             found, unsettled = self._differing(pages, sums, held)
             sources: Any = [self._layout(ref).declaration.source for ref in found.keys() - unsettled.keys()]
             if any(isinstance(source, Event) and source.packed is None for source in sources):
-                yield from self._await_transactions(self._begun, self.compared + len(sums))
+                yield from self._await_transactions(self.compared + len(sums))
                 found, unsettled = self._differing(pages, sums, held)
             left = sorted(found.keys() & unsettled.keys()) if again < _AGAIN - 1 else []
             told = sorted(found.keys() - set(left))
@@ -353,9 +351,9 @@ class Verification(Runner):
         found = {ref: self._missing(ref, expected[ref], held[ref]) for ref in held}
         return {ref: missing for ref, missing in found.items() if missing}, unsettled
 
-    def _await_transactions(self, state: State, total: int) -> Iterator[Progress]:
+    def _await_transactions(self, total: int) -> Iterator[Progress]:
         """Wait until the log holds all transactions so far: they count before the stream brings their records."""
-        moment = self.now() + self.feeds.clocks
+        state, moment = self._begun, self.now() + self.feeds.clocks
         while self.now() < moment:
             # A heartbeat sent before that moment would prove nothing.
             yield self._progress(state, self.compared, total)

@@ -19,6 +19,7 @@ from dynamodb_counters._backfill.runner import COMPLETE, Runner
 from dynamodb_counters._backfill.verification import EXPIRED, SETTLING, Verification
 from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._declarations import Aggregate, Declaration, Event
+from dynamodb_counters._declarations.groups import with_below
 from dynamodb_counters.cli.output import (
     BAD,
     GOOD,
@@ -166,13 +167,10 @@ def _told(worked: Worked, filled: list[str], whole: dict[str, float], work: Back
 
 def _kept(declaration: Declaration) -> list[timedelta]:
     """The retentions of what a declaration counts, and its groups' own."""
-    source = declaration.source
-    below = _kept(source) if isinstance(source, Aggregate) else []
-    if isinstance(source, Event) and source.retention is not None and declaration.on_expiry == "keep":
-        below.append(source.retention)
-    if isinstance(declaration, Aggregate) and declaration.retention is not None:
-        below.append(declaration.retention)
-    return below
+    below = list(with_below(declaration))
+    events = [each.source for each in below if isinstance(each.source, Event) and each.on_expiry == "keep"]
+    retentions = [each.retention for each in (*events, *below) if isinstance(each, Event | Aggregate)]
+    return [retention for retention in retentions if retention is not None]
 
 
 @click.command()
