@@ -11,7 +11,6 @@ from __future__ import annotations
 from cdk_dynamodb_counters.counter_api import CounterApi
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.event_ingest import EventIngest
-from cdk_dynamodb_counters.function_options import FunctionOptions
 from cdk_dynamodb_counters.live_page import LivePage
 from cdk_dynamodb_counters.runtime_code import runtime_code
 from cdk_dynamodb_counters.stream_aggregator import StreamAggregator
@@ -22,7 +21,6 @@ __all__ = [
     "CounterApi",
     "DedupCounterTable",
     "EventIngest",
-    "FunctionOptions",
     "LivePage",
     "StreamAggregator",
     "ThresholdEvents",

@@ -16,13 +16,12 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from cdk_dynamodb_counters._functions import Observed, is_emulated
 from cdk_dynamodb_counters._functions import build_role as build_function_role
-from cdk_dynamodb_counters._functions import is_emulated
 from cdk_dynamodb_counters._grants import grant
 from cdk_dynamodb_counters._metrics import AggregatorMetrics, of_function, of_mapping
 from cdk_dynamodb_counters._monitoring import AlarmSpec
 from cdk_dynamodb_counters._nag import acknowledge, acknowledge_resource
-from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registration
 from cdk_dynamodb_counters._synth import late_number, late_text, late_value
 from dynamodb_counters._assumptions import GIVEN_UP_AFTER

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from aws_cdk import Duration, Token
+from aws_cdk import aws_lambda as lambda_
 
 from cdk_dynamodb_counters._arguments import require_duration, require_integer
 from dynamodb_counters._declarations import Event
@@ -55,13 +56,14 @@ def require_gathering(batch_size: float, window: Duration) -> None:
         raise InvalidArgumentError("max_batching_window", window.to_human_string(), allowed)
 
 
-def require_enough(reserved_concurrency: int | None, batching: Batching) -> None:
+def require_enough(options: lambda_.FunctionOptions | None, batching: Batching) -> None:
     """Refuse a reservation that the consumers would exceed, which throttles them.
 
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
     """
+    reserved_concurrency = None if options is None else options.reserved_concurrent_executions
     if reserved_concurrency is None or batching.concurrency is None or Token.is_unresolved(reserved_concurrency):
         return
     if batching.concurrency > reserved_concurrency:
         allowed = f"at least max_concurrency, which is {batching.concurrency}"
-        raise InvalidArgumentError("reserved_concurrency", reserved_concurrency, allowed)
+        raise InvalidArgumentError("reserved_concurrent_executions", reserved_concurrency, allowed)

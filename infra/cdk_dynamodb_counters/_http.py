@@ -9,11 +9,10 @@ from typing import Final
 from aws_cdk import Annotations, Duration
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
+from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from cdk_dynamodb_counters._log_groups import build_log_group
 from cdk_dynamodb_counters._nag import acknowledge
-from cdk_dynamodb_counters.function_options import FunctionOptions
 from dynamodb_counters.errors import InvalidArgumentError
 
 _AUTHORIZERS: Final = (
@@ -59,7 +58,6 @@ def warn_if_public(scope: Construct, authorizer: apigateway.IHttpRouteAuthorizer
 
 def build_api(
     scope: Construct,
-    options: FunctionOptions,
     *,
     description: str,
     allow_origins: Sequence[str],
@@ -82,7 +80,9 @@ def build_api(
         cors_preflight=cors if allow_origins else None,
     )
     # API Gateway adds each group elsewhere to a resource policy that all of an account's APIs share: 5,120 bytes.
-    log_group = build_log_group(scope, "AccessLog", options, prefix="/aws/vendedlogs/apis/", name=api.api_id)
+    log_group = logs.LogGroup(
+        scope, "AccessLog", log_group_name=f"/aws/vendedlogs/apis/{api.api_id}", retention=logs.RetentionDays.ONE_MONTH
+    )
     stage = apigateway.HttpStage(
         scope,
         "Stage",

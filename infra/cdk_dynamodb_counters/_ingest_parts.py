@@ -16,12 +16,11 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from cdk_dynamodb_counters._batching import MAX_WINDOW
-from cdk_dynamodb_counters._functions import build_function, build_role, is_emulated
+from cdk_dynamodb_counters._functions import Observed, build_function, build_role, is_emulated
 from cdk_dynamodb_counters._grants import accepting, grant
 from cdk_dynamodb_counters._http import warn_if_public
 from cdk_dynamodb_counters._metrics import IngestMetrics, of_api, of_function, of_queue
 from cdk_dynamodb_counters._monitoring import AlarmSpec
-from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._synth import check_at_synth, resolved_property
 from cdk_dynamodb_counters._tenancy import tenant_environment
 from dynamodb_counters._declarations import Event
@@ -123,7 +122,6 @@ def build_consumer(
     aggregates: str,
     *,
     dead_letter_queue: sqs.Queue,
-    memory_size: int,
     timeout: Duration,
 ) -> lambda_.Function:
     """Build the function that accepts the queue's events."""
@@ -148,7 +146,7 @@ def build_consumer(
         handler="ingest_queue",
         environment=environment,
         role=role,
-        memory_size=memory_size,
+        memory_size=scope.function_options.memory_size or 512,
         timeout=timeout,
     )
 
@@ -162,7 +160,6 @@ def build_receiver(
     schema: Mapping[str, Any] | None,
     tenant: Mapping[str, str],
     max_body_bytes: int,
-    memory_size: int,
 ) -> lambda_.Function:
     """Build the function that validates events before it sends them to the queue."""
     role = build_role(scope, "ReceiverRole", "Sends events to a queue")
@@ -183,7 +180,7 @@ def build_receiver(
         handler="ingest_http",
         environment=environment,
         role=role,
-        memory_size=memory_size,
+        memory_size=scope.function_options.memory_size or 512,
         timeout=Duration.seconds(10),
     )
 

@@ -10,7 +10,6 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_s3 as s3
 from constructs import Construct, IConstruct
 
-from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._places import global_table, require_same_place
 from dynamodb_counters._declarations import Declarable, Declaration, Event, Threshold, flatten, require_consistent
 from dynamodb_counters.errors import InvalidArgumentError
@@ -103,7 +102,7 @@ class Registry(Construct):
         require_same_place("table", user, table)
         return self.registration(table)
 
-    def connect(self, aggregator: Observed, table: dynamodb.ITable) -> Registration:
+    def connect(self, aggregator: Construct, table: dynamodb.ITable) -> Registration:
         """Make ``aggregator`` the table's; refuse a second one, of another replica too."""
         found = self.used(aggregator, table)
         allowed = (
@@ -146,7 +145,7 @@ class Registration:
 
     def __init__(self, table: dynamodb.ITable) -> None:
         self.table = table
-        self.aggregator: Observed | None = None
+        self.aggregator: Construct | None = None
         self.declarations: tuple[Declaration, ...] = ()
         self.shown: tuple[Declaration, ...] = ()
         self.events: tuple[Event, ...] = ()

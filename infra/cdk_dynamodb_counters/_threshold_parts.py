@@ -19,10 +19,10 @@ from constructs import Construct
 
 from cdk_dynamodb_counters._aggregator_parts import grant_failures, grant_stream, polling
 from cdk_dynamodb_counters._crossing_schema import SCHEMA
+from cdk_dynamodb_counters._functions import Observed
 from cdk_dynamodb_counters._functions import build_role as build_function_role
 from cdk_dynamodb_counters._metrics import of_function, of_mapping
 from cdk_dynamodb_counters._monitoring import AlarmSpec
-from cdk_dynamodb_counters._observed import Observed
 from dynamodb_counters._declarations import Threshold
 from dynamodb_counters._declarations.thresholds import DETAIL_TYPE, EVENT_SOURCE
 from dynamodb_counters.errors import InvalidArgumentError

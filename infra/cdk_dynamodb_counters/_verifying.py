@@ -12,10 +12,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 
 from cdk_dynamodb_counters._arguments import require_duration
-from cdk_dynamodb_counters._functions import build_function, build_role
+from cdk_dynamodb_counters._functions import Observed, build_function, build_role, is_isolated
 from cdk_dynamodb_counters._grants import grant
-from cdk_dynamodb_counters._observed import Observed
-from cdk_dynamodb_counters.function_options import is_isolated
 from dynamodb_counters.errors import InvalidArgumentError
 
 _HOUR: Final = 3_600_000

@@ -10,6 +10,7 @@ from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import (
@@ -20,17 +21,15 @@ from cdk_dynamodb_counters._arguments import (
     require_origins,
     require_sequence,
 )
-from cdk_dynamodb_counters._functions import build_function, build_role
+from cdk_dynamodb_counters._functions import Observed, build_function, build_role, timeout_of
 from cdk_dynamodb_counters._http import build_api, is_public, require_authorizer, warn_if_public
 from cdk_dynamodb_counters._metrics import of_api, of_function
 from cdk_dynamodb_counters._monitoring import build_dashboard
 from cdk_dynamodb_counters._nag import acknowledge_resource
-from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._tenancy import require_served, require_tenant, tenant_environment
 from cdk_dynamodb_counters._validations import warn_if_uncounted
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
-from cdk_dynamodb_counters.function_options import FunctionOptions, options_of
 from cdk_dynamodb_counters.live_page import LivePage
 from dynamodb_counters._declarations import Declarable, Declaration, Event, Window, flatten
 from dynamodb_counters._declarations.codec import encode
@@ -72,8 +71,10 @@ class CounterApi(Observed):
     throttle_rate, throttle_burst : int, optional
         Requests per second, sustained (1 to 10,000) and burst (1 to 5,000), above which the API responds 429. Default:
         1,000 and 2,000.
-    function_options : FunctionOptions, optional
-        How the function runs. Default: the defaults of `FunctionOptions`.
+    function_options : aws_lambda.FunctionOptions, optional
+        How the function runs: CDK's own options, but for ``role``, ``events``, ``function_name`` and those of the log
+        format; the log level is ``INFO`` or ``DEBUG``, the timeout 1 to 29 seconds. Default: 512 MiB, 10 seconds,
+        ARM64, and a log group that keeps logs for a month.
     service_name : str, optional
         Name in logs. Default: the stack's name and the path in it.
     dashboard : bool, optional
@@ -104,14 +105,13 @@ class CounterApi(Observed):
         allow_origins: Sequence[str] = (),
         throttle_rate: int = 1000,
         throttle_burst: int = 2000,
-        function_options: FunctionOptions | None = None,
+        function_options: lambda_.FunctionOptions | None = None,
         service_name: str | None = None,
         dashboard: bool = False,
     ) -> None:
         authorizer = authorizers.HttpIamAuthorizer() if authorizer is None else authorizer
         cache_age = Duration.seconds(5) if cache_age is None else cache_age
-        options = options_of(function_options)
-        timeout = options.timeout or Duration.seconds(10)
+        timeout = timeout_of(function_options, Duration.seconds(10), 1, 29)
 
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
         declarations = _require_shown(shown)
@@ -124,8 +124,7 @@ class CounterApi(Observed):
         require_origins("allow_origins", allow_origins)
         require_integer("throttle_rate", throttle_rate, 1, 10_000)
         require_integer("throttle_burst", throttle_burst, 1, 5_000)
-        require_duration("timeout", timeout, Duration.seconds(1), Duration.seconds(29))
-        super().__init__(scope, construct_id, service_name, options=options, dashboard=dashboard)
+        super().__init__(scope, construct_id, service_name, function_options)
         registration = Registry.of(table).used(self, table.table)
         registration.add_events(*readable)
         registration.add_shown(*declarations)
@@ -137,7 +136,6 @@ class CounterApi(Observed):
         )
         self._http_api = build_api(
             self,
-            options,
             description="Serves counts",
             allow_origins=allow_origins,
             allow_methods=[apigateway.CorsHttpMethod.GET, apigateway.CorsHttpMethod.POST],
@@ -165,7 +163,7 @@ class CounterApi(Observed):
             handler="api",
             environment=environment,
             role=role,
-            memory_size=options.memory_size or 512,
+            memory_size=self.function_options.memory_size or 512,
             timeout=timeout,
             page=page is not None,
         )

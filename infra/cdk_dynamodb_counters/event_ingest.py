@@ -13,13 +13,13 @@ from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import (
     require_choice,
-    require_duration,
     require_instance,
     require_integer,
     require_origins,
     require_route,
 )
 from cdk_dynamodb_counters._batching import batching_of, require_enough
+from cdk_dynamodb_counters._functions import Observed, timeout_of
 from cdk_dynamodb_counters._http import build_api, require_authorizer
 from cdk_dynamodb_counters._ingest_parts import (
     alarm_specs,
@@ -32,13 +32,11 @@ from cdk_dynamodb_counters._ingest_parts import (
 )
 from cdk_dynamodb_counters._metrics import IngestMetrics
 from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
-from cdk_dynamodb_counters._observed import AlarmOwner
 from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._synth import late_text
 from cdk_dynamodb_counters._tenancy import require_posted
 from cdk_dynamodb_counters._validations import warn_if_uncounted
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
-from cdk_dynamodb_counters.function_options import FunctionOptions, options_of
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._http.json_schema import require_enforced
@@ -51,7 +49,7 @@ _MAX_BODY_BYTES: Final = 5_000_000
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 
 
-class EventIngest(AlarmOwner, IngestMetrics):
+class EventIngest(Observed, IngestMetrics):
     """Takes events by HTTP POST, responds 202, and accepts each event once from a queue.
 
     Parameters
@@ -95,10 +93,10 @@ class EventIngest(AlarmOwner, IngestMetrics):
     max_concurrency : int, optional
         Maximum consumers at a time, 2 to 1,000. Default: no limit; 2 for a packed event, whose writers contend for the
         same chunks.
-    function_options : FunctionOptions, optional
+    function_options : aws_lambda.FunctionOptions, optional
         How the functions run. The timeout is the consumer's, and no token: the queue's visibility timeout is six times
         it plus `max_batching_window`, and 260 seconds at least. Concurrency to reserve: at least `max_concurrency`.
-        Default: the defaults of `FunctionOptions`.
+        Default: 512 MiB and 1 minute; see `CounterApi` for what else differs from Lambda's defaults.
     service_name : str, optional
         Name in logs, and the ``service`` dimension of metrics. Default: the stack's name and the path in it.
     dashboard : bool, optional
@@ -136,13 +134,12 @@ class EventIngest(AlarmOwner, IngestMetrics):
         batch_size: int | None = None,
         max_batching_window: Duration | None = None,
         max_concurrency: int | None = None,
-        function_options: FunctionOptions | None = None,
+        function_options: lambda_.FunctionOptions | None = None,
         service_name: str | None = None,
         dashboard: bool = False,
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
     ) -> None:
-        options = options_of(function_options)
-        memory_size, timeout = options.memory_size or 512, options.timeout or Duration.minutes(1)
+        timeout = timeout_of(function_options, Duration.minutes(1), 5, 900)
 
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
         require_instance("event", event, Event, "an Event")
@@ -157,14 +154,11 @@ class EventIngest(AlarmOwner, IngestMetrics):
         require_integer("throttle_rate", _RATE if throttle_rate is None else throttle_rate, 1, 10_000)
         require_integer("throttle_burst", _BURST if throttle_burst is None else throttle_burst, 1, 5_000)
         require_integer("max_body_bytes", max_body_bytes, 1, _MAX_BODY_BYTES)
-        require_duration("timeout", timeout, Duration.seconds(5), Duration.minutes(15))
         if timeout.is_unresolved():
             # The visibility timeout is a multiple of this, and templates cannot multiply.
             raise InvalidArgumentError("timeout", "a token", "a Duration known at synth")
-        require_enough(options.reserved_concurrency, batching)
-        super().__init__(
-            scope, construct_id, service_name, alarm_actions=alarm_actions, options=options, dashboard=dashboard
-        )
+        require_enough(function_options, batching)
+        super().__init__(scope, construct_id, service_name, function_options, alarm_actions)
         registration = Registry.of(table).used(self, table.table)
         registration.add_events(event)
         warn_if_uncounted(
@@ -184,7 +178,6 @@ class EventIngest(AlarmOwner, IngestMetrics):
             event,
             aggregates,
             dead_letter_queue=self._dead_letter_queue,
-            memory_size=memory_size,
             timeout=timeout,
         )
         self._mapping = build_mapping(
@@ -196,7 +189,6 @@ class EventIngest(AlarmOwner, IngestMetrics):
         )
         self._http_api = http_api or build_api(
             self,
-            options,
             description="Takes events to count",
             allow_origins=allow_origins,
             allow_methods=[apigateway.CorsHttpMethod.POST],
@@ -213,7 +205,6 @@ class EventIngest(AlarmOwner, IngestMetrics):
                 schema=schema,
                 tenant=bound,
                 max_body_bytes=max_body_bytes,
-                memory_size=memory_size,
             )
         build_route(self, self._http_api, path, authorizer, queue=self._queue, receiver=self._receiver)
         self._alarms = build_alarms(self, alarm_specs(self), alarm_actions)

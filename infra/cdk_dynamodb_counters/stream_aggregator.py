@@ -8,6 +8,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
@@ -30,10 +31,9 @@ from cdk_dynamodb_counters._arguments import (
     require_sequence,
 )
 from cdk_dynamodb_counters._batching import require_gathering
-from cdk_dynamodb_counters._functions import build_function
+from cdk_dynamodb_counters._functions import Observed, build_function, timeout_of
 from cdk_dynamodb_counters._metrics import AggregatorMetrics
 from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
-from cdk_dynamodb_counters._observed import AlarmOwner
 from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._synth import check_at_synth, late_number
 from cdk_dynamodb_counters._table_schemas import require_stream
@@ -51,12 +51,11 @@ from cdk_dynamodb_counters._validations import (
 )
 from cdk_dynamodb_counters._verifying import build_verifier
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
-from cdk_dynamodb_counters.function_options import FunctionOptions, options_of
 from dynamodb_counters._declarations import Aggregate, Composite, Declarable
 from dynamodb_counters.errors import InvalidArgumentError
 
 
-class StreamAggregator(AlarmOwner, AggregatorMetrics):
+class StreamAggregator(Observed, AggregatorMetrics):
     """Keeps the declared aggregates and windows of a table exact. A table has one aggregator.
 
     Parameters
@@ -79,9 +78,10 @@ class StreamAggregator(AlarmOwner, AggregatorMetrics):
     max_batching_window : Duration, optional
         How long records may wait for a fuller batch, up to 5 minutes. Each batch pays one write unit per item it
         changes, so waiting saves money. At least 1 second for a batch above 10. Default: 1 second.
-    function_options : FunctionOptions, optional
+    function_options : aws_lambda.FunctionOptions, optional
         How the functions run. Concurrency to reserve: at least one invocation per shard of the stream, of which a new
-        table has 4, and one more. With fewer, counts lag. Default: the defaults of `FunctionOptions`.
+        table has 4, and one more. With fewer, counts lag. Timeout: 30 seconds at least. Default:
+        1,024 MiB and 1 minute; see `CounterApi` for what else differs from Lambda's defaults.
     quarantine_retention : Duration, optional
         How long records that could not be counted are kept for repair, 2 to 3,650 whole days; no longer than their
         event, but for 2 days at least, and in a bucket that is created for 7 to 30. Default: 90 days.
@@ -118,7 +118,7 @@ class StreamAggregator(AlarmOwner, AggregatorMetrics):
         service_name: str | None = None,
         batch_size: int | None = None,
         max_batching_window: Duration | None = None,
-        function_options: FunctionOptions | None = None,
+        function_options: lambda_.FunctionOptions | None = None,
         quarantine_retention: Duration | None = None,
         on_failure_bucket: s3.IBucket | None = None,
         verify_every: Duration | None = None,
@@ -127,8 +127,7 @@ class StreamAggregator(AlarmOwner, AggregatorMetrics):
         dashboard: bool = False,
     ) -> None:
         max_batching_window = Duration.seconds(1) if max_batching_window is None else max_batching_window
-        options = options_of(function_options)
-        timeout = options.timeout or Duration.minutes(1)
+        timeout = timeout_of(function_options, Duration.minutes(1), 30, 900)
         quarantine_retention = Duration.days(90) if quarantine_retention is None else quarantine_retention
 
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
@@ -140,13 +139,10 @@ class StreamAggregator(AlarmOwner, AggregatorMetrics):
             require_integer("batch_size", batch_size, 1, 10_000)
         require_duration("max_batching_window", max_batching_window, Duration.seconds(0), Duration.minutes(5))
         require_gathering(MAX_BATCH_SIZE if batch_size is None else batch_size, max_batching_window)
-        require_duration("timeout", timeout, Duration.seconds(30), Duration.minutes(15))
         require_duration("quarantine_retention", quarantine_retention, Duration.days(2), Duration.days(3650), "days")
         if on_failure_bucket is not None:
             require_interface("on_failure_bucket", on_failure_bucket, "IBucket", "a Bucket")
-        super().__init__(
-            scope, construct_id, service_name, alarm_actions=alarm_actions, options=options, dashboard=dashboard
-        )
+        super().__init__(scope, construct_id, service_name, function_options, alarm_actions)
         self._registration = Registry.of(table).connect(self, table.table)
         if source_table is not None:
             Registry.of(table).add_source(self, source_table, table.table)
@@ -172,7 +168,7 @@ class StreamAggregator(AlarmOwner, AggregatorMetrics):
                 source_table=source_table,
             ),
             role=self._role,
-            memory_size=options.memory_size or 1024,
+            memory_size=self.function_options.memory_size or 1024,
             timeout=timeout,
         )
         summarize(self._function, self._registration)

@@ -16,14 +16,12 @@ from constructs import Construct
 from cdk_dynamodb_counters._aggregator_parts import build_bucket, build_mapping, kept_days
 from cdk_dynamodb_counters._arguments import (
     require_choice,
-    require_duration,
     require_instance,
     require_interface,
     require_sequence,
 )
-from cdk_dynamodb_counters._functions import build_function
+from cdk_dynamodb_counters._functions import Observed, build_function, is_isolated, timeout_of
 from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
-from cdk_dynamodb_counters._observed import AlarmOwner
 from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._synth import check_at_synth
 from cdk_dynamodb_counters._table_schemas import require_stream
@@ -37,7 +35,6 @@ from cdk_dynamodb_counters._threshold_parts import (
 )
 from cdk_dynamodb_counters._validations import missing_aggregator, unarmed_thresholds
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
-from cdk_dynamodb_counters.function_options import FunctionOptions, is_isolated, options_of
 from dynamodb_counters._declarations import Threshold
 from dynamodb_counters._declarations.codec import described
 from dynamodb_counters._items.table_schema import CROSSING, TYPE
@@ -46,7 +43,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 _BATCH: Final = 100
 
 
-class ThresholdEvents(AlarmOwner):
+class ThresholdEvents(Observed):
     """Puts an event on EventBridge for each line that a group of a table crosses. A table has one.
 
     The table's `StreamAggregator` finds the crossings. Either may be created first, in any stack of the app.
@@ -65,8 +62,9 @@ class ThresholdEvents(AlarmOwner):
         The name of an EventBridge schema registry that the event's schema goes to. Default: it goes to none.
     service_name : str, optional
         Name in logs, and the ``service`` dimension of metrics. Default: the stack's name and the path in it.
-    function_options : FunctionOptions, optional
-        How the function runs. Default: the defaults of `FunctionOptions`.
+    function_options : aws_lambda.FunctionOptions, optional
+        How the function runs. Timeout: 30 seconds at least. Default: 512 MiB and 1 minute; see `CounterApi` for what
+        else differs from Lambda's defaults.
     on_failure_bucket : IBucket, optional
         Where Lambda sends batches it gives up on; not that of a `StreamAggregator`, which takes all in its own for
         uncounted. Default: a bucket is created, encrypted and retained.
@@ -96,13 +94,12 @@ class ThresholdEvents(AlarmOwner):
         event_bus: events.IEventBus | None = None,
         schema_registry: str | None = None,
         service_name: str | None = None,
-        function_options: FunctionOptions | None = None,
+        function_options: lambda_.FunctionOptions | None = None,
         on_failure_bucket: s3.IBucket | None = None,
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
         dashboard: bool = False,
     ) -> None:
-        options = options_of(function_options)
-        timeout = options.timeout or Duration.minutes(1)
+        timeout = timeout_of(function_options, Duration.minutes(1), 30, 900)
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
         require_stream("table", table.table)
         self._thresholds = _require_thresholds(thresholds)
@@ -110,15 +107,12 @@ class ThresholdEvents(AlarmOwner):
             require_interface("event_bus", event_bus, "IEventBus", "an EventBus")
         if schema_registry is not None and not (isinstance(schema_registry, str) and schema_registry):
             raise InvalidArgumentError("schema_registry", schema_registry, "the name of a registry")
-        require_duration("timeout", timeout, Duration.seconds(30), Duration.minutes(15))
         if on_failure_bucket is not None:
             require_interface("on_failure_bucket", on_failure_bucket, "IBucket", "a Bucket")
-        super().__init__(
-            scope, construct_id, service_name, alarm_actions=alarm_actions, options=options, dashboard=dashboard
-        )
+        super().__init__(scope, construct_id, service_name, function_options, alarm_actions)
         self._table = table
         registration = Registry.of(table).notify(self, table.table, self._thresholds)
-        if is_isolated(options):
+        if is_isolated(self.function_options):
             Annotations.of(self).add_warning_v2(
                 "dynamodb-counters:eventsUnreachable",
                 "From isolated subnets, EventBridge is reached by an interface endpoint only: crossings wait, and are "
@@ -135,7 +129,7 @@ class ThresholdEvents(AlarmOwner):
             handler="notifier",
             environment={"EVENT_BUS": self._bus.event_bus_arn},
             role=build_role(self, table.table, self._bus, self._bucket),
-            memory_size=options.memory_size or 512,
+            memory_size=self.function_options.memory_size or 512,
             timeout=timeout,
         )
         resource = self._function.node.default_child

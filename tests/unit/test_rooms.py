@@ -40,9 +40,9 @@ _ROOMS = {
     """,
     _CONSTRUCTS: """
         _arguments _crossing_schema _monitoring _staging _synth
-        _batching function_options _nag _metrics _table_schemas _tenancy
-        _log_groups
-        _http _observed _places
+        _batching _nag _metrics _table_schemas _tenancy
+
+        _http _places
         _registry
         _grants _validations
         _functions

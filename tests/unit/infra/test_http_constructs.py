@@ -20,9 +20,9 @@ from aws_cdk.assertions import Annotations, Match, Template
 from aws_cdk.aws_apigatewayv2 import HttpMethod, HttpNoneAuthorizer, HttpRoute, HttpRouteKey
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
-from aws_cdk.aws_lambda import Code, Function, Runtime
+from aws_cdk.aws_lambda import Code, Function, FunctionOptions, Runtime
 
-from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, FunctionOptions, LivePage
+from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, LivePage
 from dynamodb_counters import ActiveMembers, Extremes, Percentiles
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters.errors import InvalidArgumentError

@@ -14,7 +14,6 @@ from aws_cdk import aws_lambda as lambda_
 
 from cdk_dynamodb_counters import runtime_code
 from cdk_dynamodb_counters._staging import stage, staged_code
-from cdk_dynamodb_counters.function_options import RUNTIMES
 from dynamodb_counters._http import responses as page
 from tests.unit.infra.support import PROJECT
 
@@ -36,7 +35,7 @@ def run_isolated(program: str) -> str:
 
 
 def add_function(stack: Stack, code: lambda_.Code) -> lambda_.Function:
-    return lambda_.Function(stack, "Function", code=code, handler="index.handler", runtime=RUNTIMES[-1])
+    return lambda_.Function(stack, "Function", code=code, handler="index.handler", runtime=lambda_.Runtime.PYTHON_3_14)
 
 
 @pytest.fixture(scope="module")

@@ -19,10 +19,8 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
@@ -33,7 +31,6 @@ from cdk_dynamodb_counters import (
     CounterApi,
     DedupCounterTable,
     EventIngest,
-    FunctionOptions,
     LivePage,
     StreamAggregator,
     ThresholdEvents,
@@ -64,17 +61,14 @@ SNAPSHOTS = PROJECT / "tests" / "snapshots"
 
 
 def everything(stack: Stack) -> dict[str, Any]:
-    """Function options with network, reserved concurrency, keys and boundary."""
+    """Function options with network, reserved concurrency and a key."""
     vpc = private_vpc(stack)
     return {
-        "log_retention": logs.RetentionDays.ONE_YEAR,
         "vpc": vpc,
         "vpc_subnets": ec2.SubnetSelection(subnets=vpc.isolated_subnets[:1]),
         "security_groups": [ec2.SecurityGroup(stack, "Group", vpc=vpc)],
-        "reserved_concurrency": 10,
+        "reserved_concurrent_executions": 10,
         "environment_encryption": kms.Key(stack, "EnvironmentKey"),
-        "log_encryption_key": kms.Key(stack, "LogKey"),
-        "permissions_boundary": iam.ManagedPolicy.from_managed_policy_name(stack, "Boundary", "boundary"),
     }
 
 
@@ -128,13 +122,12 @@ def aggregator_everything(stack: Stack) -> None:
         on_failure_bucket=s3.Bucket(stack, "Bucket", encryption_key=key),
         alarm_actions=[topic(stack)],
         dashboard=True,
-        function_options=FunctionOptions(
+        function_options=lambda_.FunctionOptions(
             memory_size=2048,
             timeout=Duration.minutes(15),
-            runtime=lambda_.Runtime.PYTHON_3_12,
             architecture=lambda_.Architecture.X86_64,
             tracing=lambda_.Tracing.ACTIVE,
-            log_level=lambda_.ApplicationLogLevel.DEBUG,
+            application_log_level_v2=lambda_.ApplicationLogLevel.DEBUG,
             **everything(stack),
         ),
     )
@@ -195,7 +188,7 @@ def thresholds_everything(stack: Stack) -> None:
         service_name="crossed",
         alarm_actions=[topic(stack)],
         dashboard=True,
-        function_options=FunctionOptions(memory_size=256, timeout=Duration.seconds(30), **everything(stack)),
+        function_options=lambda_.FunctionOptions(memory_size=256, timeout=Duration.seconds(30), **everything(stack)),
     )
     crossed.on_crossed("Popular", threshold=POPULAR, level=1000, direction="up", target=targets.SqsQueue(queue(stack)))
     StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS, SITE])
@@ -231,7 +224,7 @@ def ingest_everything(stack: Stack) -> None:
         service_name="ingest",
         alarm_actions=[topic(stack)],
         tenant={"clientId": "claims.sub"},
-        function_options=FunctionOptions(memory_size=1024, timeout=Duration.minutes(2), **everything(stack)),
+        function_options=lambda_.FunctionOptions(memory_size=1024, timeout=Duration.minutes(2), **everything(stack)),
         **CHANGED,
     )
 
@@ -251,7 +244,7 @@ def api_everything(stack: Stack) -> None:
         cache_age=Duration.minutes(1),
         allow_origins=["*"],
         service_name="api",
-        function_options=FunctionOptions(memory_size=1024, timeout=Duration.seconds(29), **everything(stack)),
+        function_options=lambda_.FunctionOptions(memory_size=1024, timeout=Duration.seconds(29), **everything(stack)),
         **CHANGED,
     )
 
