@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, cast
 
-from aws_cdk import Duration, Stack
+from aws_cdk import CfnResource, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
@@ -20,14 +21,14 @@ from cdk_dynamodb_counters._arguments import (
     MAX_SERVICE_NAME,
     is_service_name,
     require_duration,
-    require_interface,
-    require_sequence,
+    require_instance,
+    require_list,
+    require_member,
     require_service_name,
 )
-from cdk_dynamodb_counters._metrics import NAMESPACE, RuntimeMetrics
+from cdk_dynamodb_counters._monitoring import NAMESPACE, new_metric, of_function, of_mapping
 from cdk_dynamodb_counters._staging import staged_code
-from cdk_dynamodb_counters._synth import check_at_synth
-from cdk_dynamodb_counters._validations import oversized_environment
+from cdk_dynamodb_counters._synth import check_at_synth, resolved_property
 from dynamodb_counters.errors import InvalidArgumentError
 
 # Metrics are log lines without a level, which Lambda treats as INFO: a higher level would drop them.
@@ -52,14 +53,19 @@ _MANAGE: Final = (
     "ec2:DeleteNetworkInterface",
     "ec2:UnassignPrivateIpAddresses",
 )
+_ENVIRONMENT_BYTES: Final = 4096
+"""Most that all variables of a function take together.
+https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
+_UNKNOWN: Final = "x" * 255
+"""Stands for a value known only at deployment: as long as the longest table name."""
 _DIGEST: Final = 12
 _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e]")
 
 
-class Observed(Construct, RuntimeMetrics):
+class Observed(Construct):
     """A construct with a function, one log group, one service name, alarms and an optional dashboard."""
 
-    _alarms: tuple[cloudwatch.Alarm, ...] = ()
+    _function: lambda_.Function
     _dashboard: cloudwatch.Dashboard | None
 
     def __init__(
@@ -72,13 +78,21 @@ class Observed(Construct, RuntimeMetrics):
     ) -> None:
         if service_name is not None:
             require_service_name("service_name", service_name)
-        for action in require_sequence("alarm_actions", alarm_actions, "a list of alarm actions"):
-            require_interface("alarm_actions", action, "IAlarmAction", "alarm actions such as SnsAction(topic)")
+        allowed = "a list of alarm actions such as SnsAction(topic)"
+        for action in require_list("alarm_actions", alarm_actions, object, allowed):
+            require_member("alarm_actions", action, "bind", allowed)
         super().__init__(scope, construct_id)
         self._function_options = options or lambda_.FunctionOptions()
         self._service_name = _default_name(self) if service_name is None else service_name
         given = cast("logs.ILogGroup | None", self._function_options.log_group)
         self._log_group = given or logs.LogGroup(self, "LogGroup", retention=logs.RetentionDays.ONE_MONTH)
+        self._alarm_actions = alarm_actions
+        self._alarms: list[cloudwatch.Alarm] = []
+
+    @property
+    def function(self) -> lambda_.Function:
+        """The function that does the construct's work."""
+        return self._function
 
     @property
     def function_options(self) -> lambda_.FunctionOptions:
@@ -93,7 +107,7 @@ class Observed(Construct, RuntimeMetrics):
     @property
     def alarms(self) -> tuple[cloudwatch.Alarm, ...]:
         """The alarms; a `CounterApi` has none."""
-        return self._alarms
+        return tuple(self._alarms)
 
     @property
     def dashboard(self) -> cloudwatch.Dashboard | None:
@@ -105,13 +119,63 @@ class Observed(Construct, RuntimeMetrics):
         """The service name in logs, and the ``service`` dimension of the metrics."""
         return self._service_name
 
+    def metric(self, metric_name: str, **props: Any) -> cloudwatch.Metric:
+        """Return a metric that the functions emit, by its name in the `table of metrics <../monitoring.md>`_.
 
-def deployed_stack(scope: Construct) -> Stack:
-    """Return the stack that is deployed: what is in nested stacks has names that begin with its name."""
-    stack = Stack.of(scope)
-    while stack.nested_stack_parent is not None:
-        stack = stack.nested_stack_parent
-    return stack
+        Parameters
+        ----------
+        metric_name : str
+            Such as ``"LateEvents"``.
+        **props
+            Those of CDK's ``Metric``, such as ``period`` and ``statistic``. Default: sums of 5 minutes.
+        """
+        return new_metric(NAMESPACE, metric_name, {"service": self._service_name}, **props)
+
+    def _add_alarm(
+        self,
+        construct_id: str,
+        metric: cloudwatch.Metric,
+        threshold: float,
+        description: str,
+        *,
+        below: bool = False,
+        retained: bool = False,
+        **props: Any,
+    ) -> None:
+        """Add an alarm on a single metric at or above a threshold, as not every emulator deploys metric math.
+
+        ``below``: it fires below the threshold. ``retained``: it outlives its construct, as what it watches does.
+        """
+        comparison = cloudwatch.ComparisonOperator
+        defaults = {"evaluation_periods": 1, "treat_missing_data": cloudwatch.TreatMissingData.NOT_BREACHING}
+        alarm = metric.create_alarm(
+            self,
+            construct_id,
+            alarm_description=f"{description} Runbook: docs/runbook.md#{construct_id.lower()}",
+            threshold=threshold,
+            comparison_operator=(
+                comparison.LESS_THAN_THRESHOLD if below else comparison.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+            ),
+            **{**defaults, **props},
+        )
+        if retained:
+            alarm.apply_removal_policy(RemovalPolicy.RETAIN)
+        alarm.add_alarm_action(*self._alarm_actions)
+        self._alarms.append(alarm)
+
+    def _add_polling_alarm(self, construct_id: str, mapping: lambda_.EventSourceMapping, stream: str) -> None:
+        self._add_alarm(
+            construct_id,
+            of_mapping(mapping, "PolledEventCount", statistic="SampleCount"),
+            1,
+            f"Lambda has not polled {stream} for 15 minutes: the mapping is disabled, or its role or a key is broken.",
+            evaluation_periods=3,
+            below=True,
+            treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
+        )
+
+    def _graph_of_function(self) -> list[cloudwatch.Metric]:
+        return [of_function(self._function, "Errors"), of_function(self._function, "Throttles")]
 
 
 def _default_name(scope: Construct) -> str:
@@ -119,7 +183,9 @@ def _default_name(scope: Construct) -> str:
 
     Of a path that CloudWatch would refuse, return a part and the digest of the whole.
     """
-    stack = deployed_stack(scope)
+    stack = Stack.of(scope)
+    while stack.nested_stack_parent is not None:
+        stack = stack.nested_stack_parent
     path = stack.stack_name + scope.node.path.removeprefix(stack.node.path)
     if is_service_name(path):
         return path
@@ -134,8 +200,7 @@ def timeout_of(options: lambda_.FunctionOptions | None, default: Duration, low: 
     """
     if options is None:
         return default
-    if not isinstance(options, lambda_.FunctionOptions):
-        raise InvalidArgumentError("function_options", options, "a FunctionOptions of aws_cdk.aws_lambda")
+    require_instance("function_options", options, lambda_.FunctionOptions, "a FunctionOptions of aws_cdk.aws_lambda")
     for name, allowed in _OWN.items():
         if (value := getattr(options, name)) is not None:
             raise InvalidArgumentError(f"function_options.{name}", value, allowed)
@@ -196,8 +261,8 @@ def build_function(
     handler: str,
     environment: Mapping[str, str],
     role: iam.Role,
-    memory_size: float,
     timeout: Duration,
+    memory_size: float | None = None,
     page: bool = False,
 ) -> lambda_.Function:
     """Build a function that runs a handler; synth fails if its environment exceeds Lambda's limit."""
@@ -205,7 +270,7 @@ def build_function(
     log_level = options.application_log_level_v2 or lambda_.ApplicationLogLevel.INFO
     own: dict[str, Any] = {
         "description": description,
-        "memory_size": memory_size,
+        "memory_size": memory_size or options.memory_size or 512,
         "timeout": timeout,
         "environment": {
             **(options.environment or {}),
@@ -227,5 +292,22 @@ def build_function(
         logging_format=lambda_.LoggingFormat.JSON,
         **{"architecture": lambda_.Architecture.ARM_64, **_values(options), **own},
     )
-    check_at_synth(scope, lambda: oversized_environment(function))
+    check_at_synth(scope, lambda: _oversized_environment(function))
     return function
+
+
+def _oversized_environment(function: lambda_.Function) -> str | None:
+    """Find an environment that exceeds Lambda's limit."""
+    resource = cast(CfnResource, function.node.default_child)
+    environment = resolved_property(resource, "environment")["variables"]
+    known = {name: value if isinstance(value, str) else _UNKNOWN for name, value in environment.items()}
+    # Lambda measures the variables as JSON, which escapes the quotes of a schema.
+    size = len(json.dumps(known))
+    if size <= _ENVIRONMENT_BYTES:
+        return None
+    most, name = max((len(json.dumps(value)), name) for name, value in known.items())
+    problem = (
+        f"the function's environment takes {size} bytes as JSON, {most} of them for {name}, "
+        f"but Lambda allows {_ENVIRONMENT_BYTES}"
+    )
+    return f"{problem}: declare less, shorten names, keys or the schema, or move some declarations to another table"

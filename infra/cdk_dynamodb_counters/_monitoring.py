@@ -1,64 +1,48 @@
-"""Alarms and dashboards."""
+"""CloudWatch metrics of the runtime and of what the constructs are made of, and dashboards."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Duration
+from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-_RUNBOOK: Final = "docs/runbook.md"
+NAMESPACE: Final = "DynamoDBCounters"
+"""CloudWatch namespace of the runtime's own metrics."""
 
 
-@dataclass(frozen=True)
-class AlarmSpec:
-    """An alarm that fires when ``metric`` is at or above ``threshold`` for ``periods`` periods in a row.
-
-    ``once``: in one of them. ``below``: below the threshold. ``missing`` says what a period without data is.
-    ``retained``: it outlives its construct, as what it watches does.
-    """
-
-    construct_id: str
-    metric: cloudwatch.Metric
-    threshold: float
-    description: str
-    periods: int = 1
-    once: bool = False
-    below: bool = False
-    missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING
-    retained: bool = False
+def new_metric(namespace: str, name: str, dimensions: dict[str, str], **props: Any) -> cloudwatch.Metric:
+    """Return a metric of sums of 5 minutes, unless ``props`` say otherwise."""
+    defaults = {"period": Duration.minutes(5), "statistic": "Sum"}
+    return cloudwatch.Metric(namespace=namespace, metric_name=name, dimensions_map=dimensions, **{**defaults, **props})
 
 
-def build_alarms(
-    scope: Construct, specs: Sequence[AlarmSpec], actions: Sequence[cloudwatch.IAlarmAction]
-) -> tuple[cloudwatch.Alarm, ...]:
-    """Build alarms, each on a single metric: not every emulator deploys metric math."""
-    alarms = tuple(_build_alarm(scope, spec) for spec in specs)
-    for alarm in alarms:
-        alarm.add_alarm_action(*actions)
-    return alarms
+def of_function(function: lambda_.IFunction, name: str, **props: Any) -> cloudwatch.Metric:
+    return new_metric("AWS/Lambda", name, {"FunctionName": function.function_name}, **props)
 
 
-def _build_alarm(scope: Construct, spec: AlarmSpec) -> cloudwatch.Alarm:
-    comparison = cloudwatch.ComparisonOperator
-    alarm = spec.metric.create_alarm(
-        scope,
-        spec.construct_id,
-        alarm_description=f"{spec.description} Runbook: {_RUNBOOK}#{spec.construct_id.lower()}",
-        threshold=spec.threshold,
-        evaluation_periods=spec.periods,
-        datapoints_to_alarm=1 if spec.once else None,
-        comparison_operator=(
-            comparison.LESS_THAN_THRESHOLD if spec.below else comparison.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
-        ),
-        treat_missing_data=spec.missing,
-    )
-    if spec.retained:
-        alarm.apply_removal_policy(RemovalPolicy.RETAIN)
-    return alarm
+def of_mapping(mapping: lambda_.EventSourceMapping, name: str, **props: Any) -> cloudwatch.Metric:
+    return new_metric("AWS/Lambda", name, {"EventSourceMappingUUID": mapping.event_source_mapping_id}, **props)
+
+
+def of_queue(queue: sqs.Queue, name: str, **props: Any) -> cloudwatch.Metric:
+    return new_metric("AWS/SQS", name, {"QueueName": queue.queue_name}, **{"statistic": "Maximum", **props})
+
+
+def of_api(http_api: apigateway.IHttpApi, name: str, **props: Any) -> cloudwatch.Metric:
+    return new_metric("AWS/ApiGateway", name, {"ApiId": http_api.api_id}, **props)
+
+
+def graphs_of_api(http_api: apigateway.IHttpApi) -> dict[str, list[cloudwatch.Metric]]:
+    return {
+        "Requests": [of_api(http_api, name) for name in ("Count", "4xx", "5xx")],
+        "Latency (ms)": [of_api(http_api, "Latency", statistic=statistic) for statistic in ("p99", "p50")],
+    }
 
 
 def build_dashboard(

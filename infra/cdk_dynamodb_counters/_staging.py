@@ -1,8 +1,9 @@
-"""The runtime's files and its dependencies, copied from where Python imports them."""
+"""The runtime as Lambda code: its files and its dependencies, copied from where Python imports them."""
 
 from __future__ import annotations
 
 import atexit
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from typing import Final
 
 from aws_cdk import aws_lambda as lambda_
 
+from dynamodb_counters.errors import InvalidArgumentError
+
 _OWN: Final = "dynamodb_counters"
 DISTRIBUTIONS: Final = {
     "aws_lambda_powertools": "aws-lambda-powertools",
@@ -24,6 +27,7 @@ DISTRIBUTIONS: Final = {
 }
 """The modules that an asset holds, and the distributions they are from."""
 
+_PREFIX: Final = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*)?")
 _PAGE: Final = Path(__file__).resolve().parent / "page"
 _EXCLUDED: Final = (
     # These need distributions that the asset does not contain.
@@ -33,6 +37,36 @@ _EXCLUDED: Final = (
     ),
     *(PurePath(_OWN, name) for name in ("cli", "_dev", "testing", "_pytest_plugin.py")),
 )
+
+
+def runtime_code(*, prefix: str = "") -> lambda_.Code:
+    """Return the runtime as code for a function or layer of your own.
+
+    The Python files are copied from the environment that runs synth: nothing is built or downloaded. The asset hash
+    depends only on file names and contents, so machines with the same package versions produce the same hash.
+
+    Parameters
+    ----------
+    prefix : str, optional
+        Directory for the files, such as ``"python"`` for a layer. Default: the asset's root.
+
+    Returns
+    -------
+    Code
+        ``dynamodb_counters``, AWS Lambda Powertools and their dependencies.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If `prefix` is not a directory name.
+
+    Examples
+    --------
+    >>> code = runtime_code()
+    """
+    if not isinstance(prefix, str) or not _PREFIX.fullmatch(prefix):
+        raise InvalidArgumentError("prefix", prefix, "a directory name such as 'python', or ''")
+    return staged_code(prefix)
 
 
 def staged_code(prefix: str = "", *, page: bool = False) -> lambda_.Code:

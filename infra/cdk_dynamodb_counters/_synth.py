@@ -1,13 +1,24 @@
-"""Facts known only at synth: a resource's resolved properties, late texts, and checks of everything declared."""
+"""Facts known only at synth: resolved properties, late values, checks of all that is declared, cdk-nag findings."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, Final, cast
 
 import jsii
-from aws_cdk import CfnResource, IInspectable, IStableAnyProducer, Lazy, Stack, Token, TreeInspector
-from constructs import Construct, IValidation
+from aws_cdk import (
+    Acknowledgment,
+    CfnResource,
+    IInspectable,
+    IStableAnyProducer,
+    Lazy,
+    Stack,
+    Token,
+    TreeInspector,
+    Validations,
+)
+from constructs import Construct, IConstruct, IValidation
 
 _CHECKS: Final = "_counters_checks"
 
@@ -65,3 +76,33 @@ class _Checks:
 
     def validate(self) -> list[str]:
         return [problem for find_problem in self._finders if (problem := find_problem()) is not None]
+
+
+def acknowledge(construct: IConstruct, rule: str, reason: str, finding: str = "") -> None:
+    """Acknowledge an AwsSolutions rule such as ``"IAM5"``; ``finding`` selects one of several findings of the rule."""
+    identifier = f"AwsSolutions::AwsSolutions-{rule}" + (f"[{finding}]" if finding else "")
+    Validations.of(construct).acknowledge(Acknowledgment(id=identifier, reason=reason))
+
+
+def acknowledge_resource(role: Construct, reason: str, arn: str) -> None:
+    """Acknowledge that a role may do something with all resources that an ARN with a wildcard means."""
+
+    def find() -> None:
+        # Only at synth is it known how the role's stack refers to what is in another one.
+        acknowledge(role, "IAM5", reason, "Resource::" + _flat(Stack.of(role).resolve(arn)))
+
+    check_at_synth(role, find)
+
+
+def _flat(value: Any) -> str:
+    """Return a resolved value as cdk-nag names it (`flattenCfnReference`)."""
+    match value:
+        case str():
+            return value.replace("${", "<").replace("}", ">")
+        case {"Fn::Join": [delimiter, operands]}:
+            return str(delimiter).join(map(_flat, operands))
+        case {"Fn::GetAtt": [resource, attribute]}:
+            return f"<{_flat(resource)}.{_flat(attribute)}>"
+        case {"Ref": operand}:
+            return f"<{_flat(operand)}>"
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

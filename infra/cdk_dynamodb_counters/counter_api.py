@@ -9,26 +9,24 @@ from aws_cdk import Duration, Tokenization
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 from aws_cdk import aws_apigatewayv2_integrations as integrations
-from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from cdk_dynamodb_counters._arguments import (
-    require_duration,
-    require_events,
-    require_instance,
-    require_integer,
-    require_origins,
-    require_sequence,
-)
+from cdk_dynamodb_counters._arguments import require_duration, require_instance, require_list
 from cdk_dynamodb_counters._functions import Observed, build_function, build_role, timeout_of
-from cdk_dynamodb_counters._http import build_api, is_public, require_authorizer, warn_if_public
-from cdk_dynamodb_counters._metrics import of_api, of_function
-from cdk_dynamodb_counters._monitoring import build_dashboard
-from cdk_dynamodb_counters._nag import acknowledge_resource
-from cdk_dynamodb_counters._registry import Registry
-from cdk_dynamodb_counters._tenancy import require_served, require_tenant, tenant_environment
-from cdk_dynamodb_counters._validations import warn_if_uncounted
+from cdk_dynamodb_counters._http import (
+    build_api,
+    is_public,
+    require_authorizer,
+    require_served,
+    require_tenant,
+    require_throttling,
+    tenant_environment,
+    warn_if_public,
+)
+from cdk_dynamodb_counters._monitoring import build_dashboard, graphs_of_api
+from cdk_dynamodb_counters._synth import acknowledge_resource
+from cdk_dynamodb_counters._tables import TableDeclarations, require_same_place
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.live_page import LivePage
 from dynamodb_counters._declarations import Declarable, Declaration, Event, Window, flatten
@@ -112,8 +110,7 @@ class CounterApi(Observed):
         authorizer = authorizers.HttpIamAuthorizer() if authorizer is None else authorizer
         cache_age = Duration.seconds(5) if cache_age is None else cache_age
         timeout = timeout_of(function_options, Duration.seconds(10), 1, 29)
-
-        require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
+        require_instance("table", table, DedupCounterTable)
         declarations = _require_shown(shown)
         readable = _require_events(events, declarations)
         require_authorizer(authorizer)
@@ -121,18 +118,13 @@ class CounterApi(Observed):
         require_served(bound, (*declarations, *readable))
         _require_page(page, authorizer, declarations)
         require_duration("cache_age", cache_age, Duration.seconds(0), Duration.days(1))
-        require_origins("allow_origins", allow_origins)
-        require_integer("throttle_rate", throttle_rate, 1, 10_000)
-        require_integer("throttle_burst", throttle_burst, 1, 5_000)
+        require_throttling(allow_origins, throttle_rate, throttle_burst)
         super().__init__(scope, construct_id, service_name, function_options)
-        registration = Registry.of(table).used(self, table.table)
-        registration.add_events(*readable)
-        registration.add_shown(*declarations)
-        warn_if_uncounted(
-            self,
-            table.table,
-            lambda: [one.name for one in declarations if one not in registration.declarations],
-            "this API shows",
+        require_same_place("table", self, table.table)
+        declared = TableDeclarations.of(table.table)
+        declared.add(shown=declarations, events=readable)
+        declared.warn_if_uncounted(
+            self, lambda: [one.name for one in declarations if one not in declared.declarations], "this API shows"
         )
         self._http_api = build_api(
             self,
@@ -163,7 +155,6 @@ class CounterApi(Observed):
             handler="api",
             environment=environment,
             role=role,
-            memory_size=self.function_options.memory_size or 512,
             timeout=timeout,
             page=page is not None,
         )
@@ -171,7 +162,8 @@ class CounterApi(Observed):
         subject = "counts and the events" if readable else "counts"
         risk = f"anybody can read the {subject} it shows, and each request costs you money."
         warn_if_public(self, authorizer, risk)
-        self._dashboard = build_dashboard(self, self._graphs()) if dashboard else None
+        graphs = {**graphs_of_api(self._http_api), "Function": self._graph_of_function()}
+        self._dashboard = build_dashboard(self, graphs) if dashboard else None
 
     @property
     def http_api(self) -> apigateway.HttpApi:
@@ -186,22 +178,10 @@ class CounterApi(Observed):
         for path, method in routes:
             self._http_api.add_routes(path=path, methods=[method], integration=integration, authorizer=authorizer)
 
-    def _graphs(self) -> dict[str, list[cloudwatch.Metric]]:
-        return {
-            "Requests": [of_api(self._http_api, "Count"), of_api(self._http_api, "4xx"), of_api(self._http_api, "5xx")],
-            "Latency (ms)": [
-                of_api(self._http_api, "Latency", statistic="p99"),
-                of_api(self._http_api, "Latency", statistic="p50"),
-            ],
-            "Function": [of_function(self._function, "Errors"), of_function(self._function, "Throttles")],
-        }
-
 
 def _require_shown(shown: Sequence[Declarable]) -> tuple[Declaration, ...]:
     allowed = "a list of Aggregate, Window, Distinct, ActiveMembers, Percentiles or Extremes"
-    for declared in require_sequence("shown", shown, allowed):
-        if not isinstance(declared, Declarable):
-            raise InvalidArgumentError("shown", declared, allowed)
+    require_list("shown", shown, Declarable, allowed)
     # The items of each member are counted alone: a read of who was active when is not what is shown.
     declarations = tuple(one for one in flatten(shown) if isinstance(one, Window) or not one._longest)
     if not declarations:
@@ -218,7 +198,7 @@ def _require_shown(shown: Sequence[Declarable]) -> tuple[Declaration, ...]:
 
 def _require_events(events: Sequence[Event], shown: Sequence[Declaration]) -> tuple[Event, ...]:
     names = [declared.name for declared in shown]
-    for event in require_events("events", events):
+    for event in require_list("events", events, Event, "a list of Event"):
         if event.name in names:
             raise InvalidArgumentError("events", event.name, "each name only once, those of `shown` included")
         names.append(event.name)
@@ -233,7 +213,7 @@ def _require_page(
 ) -> None:
     if page is None:
         return
-    require_instance("page", page, LivePage, "a LivePage")
+    require_instance("page", page, LivePage)
     if not is_public(authorizer):
         raise InvalidArgumentError(
             "page", page.title, "None unless authorizer=HttpNoneAuthorizer(), because browsers do not sign requests"

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from aws_cdk import Annotations, CfnDeletionPolicy, CfnResource, RemovalPolicy, Stack, Token
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import (
-    require_boolean,
     require_choice,
-    require_events,
-    require_instance,
     require_integer,
-    require_table_arn,
-    require_table_name,
+    require_list,
+    require_member,
+    require_text,
 )
-from cdk_dynamodb_counters._grants import TableGrants
-from cdk_dynamodb_counters._places import chosen_name, generated_name
-from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._synth import check_at_synth, resolved_property
-from cdk_dynamodb_counters._table_schemas import IMAGES, has_strong_replicas, require_stream, table_schema
+from cdk_dynamodb_counters._tables import (
+    IMAGES,
+    TableDeclarations,
+    generated_name,
+    property_of,
+    require_same_place,
+    require_stream,
+    table_schema,
+)
 from dynamodb_counters._declarations import Event
-from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK, TTL
+from dynamodb_counters._items.table_schema import LEADERBOARD, LEASES_PREFIX, PK, RANKING_INDEX, SCORE, SK, TTL
 from dynamodb_counters.errors import InvalidArgumentError
 
 _KEYS: Final = ((PK, "S"), (SK, "S"))
@@ -34,9 +39,12 @@ _WARM_WRITES: Final = 4000
 """Units of a new table, which DynamoDB lowers for none.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput-scenarios.html"""
 _RETAINING: Final = (RemovalPolicy.RETAIN, RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+_ERASE: Final = ("DeleteItem", "GetItem", "PutItem", "Query", "Scan", "UpdateItem")
+_TABLE_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{3,255}")
+_TABLE_ARN: Final = re.compile(rf"arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]{{12}}:table/{_TABLE_NAME.pattern}")
 
 
-class DedupCounterTable(Construct, TableGrants):
+class DedupCounterTable(Construct):
     """A table that accepts each event once and stores the counts.
 
     Parameters
@@ -76,7 +84,13 @@ class DedupCounterTable(Construct, TableGrants):
     Raises
     ------
     InvalidArgumentError
-        If an argument is invalid, another `DedupCounterTable` uses the table, or an event could be another item.
+        If an argument is invalid, or an event could be another item.
+
+    Notes
+    -----
+    Every ``grant_*`` method takes ``grantee``, a function or role, and returns the ``Grant``. It allows one job on this
+    table only, and the use of the table's encryption key if that is customer managed. Those that let events in also
+    take the ``events`` it is for: synth then fails if one of them could be mistaken for another item of the table.
 
     Examples
     --------
@@ -118,12 +132,12 @@ class DedupCounterTable(Construct, TableGrants):
         }
         _require_settings({name: value for name, value in settings.items() if value is not None}, table)
         _require_region(scope, encryption)
-        events = require_events("events", events)
+        events = require_list("events", events, Event, "a list of Event")
         super().__init__(scope, construct_id)
         self._table = table if table is not None else self._build_table(settings)
-        Registry.of(self).add_table(self, self._table)
-        self._register(events)
-        name = chosen_name(self._table)
+        self._declare()
+        self._declarations.add(events=events)
+        name = property_of(self._table, "tableName")
         check_at_synth(self, lambda: generated_name(self._table, name))
         if table is None:
             check_at_synth(self, self._warn_if_uncounted)
@@ -142,13 +156,13 @@ class DedupCounterTable(Construct, TableGrants):
         Raises
         ------
         InvalidArgumentError
-            If an argument is invalid, or another `DedupCounterTable` uses the table.
+            If an argument is invalid.
 
         Examples
         --------
         >>> DedupCounterTable.from_table_name(stack, "Counters", "events")  # doctest: +SKIP
         """
-        require_table_name("table_name", table_name)
+        require_text("table_name", table_name, _TABLE_NAME, "a table's name, or a token")
         return _TableOfAnotherApp(scope, construct_id, table_name=table_name)
 
     @classmethod
@@ -165,13 +179,14 @@ class DedupCounterTable(Construct, TableGrants):
         Raises
         ------
         InvalidArgumentError
-            If an argument is invalid, or another `DedupCounterTable` uses the table.
+            If an argument is invalid.
 
         Examples
         --------
         >>> DedupCounterTable.from_table_arn(stack, "Counters", arn)  # doctest: +SKIP
         """
-        require_table_arn("table_arn", table_arn)
+        allowed = "a table's ARN such as 'arn:aws:dynamodb:…:table/events', or a token"
+        require_text("table_arn", table_arn, _TABLE_ARN, allowed)
         return _TableOfAnotherApp(scope, construct_id, table_arn=table_arn)
 
     @property
@@ -195,8 +210,58 @@ class DedupCounterTable(Construct, TableGrants):
         require_stream("table", self._table)
         return str(self._table.table_stream_arn)
 
+    def grant_accept(self, grantee: iam.IGrantable, *events: Event) -> iam.Grant:
+        """Allow accepting the events, at least one, one by one and in batches; packed ones also to be retracted."""
+        if not events:
+            raise InvalidArgumentError("events", events, "at least one Event, as in grant_accept(function, VIEW)")
+        self._declarations.add(events=require_list("events", events, Event, "a list of Event"))
+        actions = [action for event in events for action in accepting(event)]
+        return grant(self._table, grantee, *dict.fromkeys(actions))
+
+    def grant_record_once(self, grantee: iam.IGrantable, *events: Event) -> iam.Grant:
+        """Allow recording an event and its counts in one transaction."""
+        self._declarations.add(events=require_list("events", events, Event, "a list of Event"))
+        return grant(self._table, grantee, "GetItem", "PutItem", "UpdateItem")
+
+    def grant_increment(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow incrementing counters, which is not idempotent."""
+        return grant(self._table, grantee, "GetItem", "UpdateItem")
+
+    def grant_leases(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow taking calls from quotas, and no change of any count."""
+        return grant(self._table, grantee, "UpdateItem", keys=f"{LEASES_PREFIX}*")
+
+    def grant_retract(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow deleting events, which subtracts what they added to the counts."""
+        return grant(self._table, grantee, "DeleteItem")
+
+    def grant_erase(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow erasing events from the table, its chunks and its quarantine; it reads the whole table."""
+        return grant(self._table, grantee, *_ERASE)
+
+    def grant_reset(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow resetting counters to zero."""
+        return grant(self._table, grantee, "GetItem", "UpdateItem")
+
+    def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow reading and explaining counts, windows, leaderboards and events, but no Scan of the table.
+
+        This is the only grant that covers the table's indexes: leaderboards are read from one.
+        """
+        # An index can only be queried.
+        items = grant(self._table, grantee, "BatchGetItem", "GetItem", reading=True)
+        return items.combine(grant(self._table, grantee, "Query", reading=True, indexes=True))
+
+    def grant_redrive(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow listing quarantined records and redriving them."""
+        return grant(self._table, grantee, "Query", "UpdateItem")
+
+    def _declare(self) -> None:
+        require_same_place("table", self, self._table)
+        self._declarations = TableDeclarations.of(self._table)
+
     def _warn_if_uncounted(self) -> None:
-        if Registry.of(self).registration(self._table).aggregator is None:
+        if self._declarations.aggregator is None:
             Annotations.of(self).add_warning_v2(
                 "dynamodb-counters:nothingAggregates",
                 "No StreamAggregator counts this table: events are accepted and never counted. Add one for it, or "
@@ -206,7 +271,7 @@ class DedupCounterTable(Construct, TableGrants):
     def _build_table(self, settings: Mapping[str, Any]) -> dynamodb.TableV2:
         removal_policy = settings["removal_policy"] or RemovalPolicy.RETAIN
         retained = removal_policy in _RETAINING
-        recoverable = settings["point_in_time_recovery"] is not False
+        recoverable = True if (chosen := settings["point_in_time_recovery"]) is None else chosen
         protection = settings["deletion_protection"]
         if not retained and not recoverable:
             Annotations.of(self).add_warning_v2(
@@ -246,7 +311,7 @@ class _TableOfAnotherApp(DedupCounterTable):
         Construct.__init__(self, scope, construct_id)
         # Leaderboards are read from the index, and whether there is one, synth cannot know.
         self._table = dynamodb.TableV2.from_table_attributes(self, "Table", global_indexes=[RANKING_INDEX], **named)
-        Registry.of(self).add_table(self, self._table)
+        self._declare()
 
 
 def _unprotect_unless_retained(table: dynamodb.TableV2) -> None:
@@ -270,43 +335,31 @@ def _ranking_index(settings: Mapping[str, Any]) -> dynamodb.GlobalSecondaryIndex
     )
 
 
-def _require_settings(given: dict[str, object], table: dynamodb.ITable | None) -> None:
+def _require_settings(given: dict[str, Any], table: dynamodb.ITable | None) -> None:
     if table is not None:
         _require_usable(table)
-        for name, value in given.items():
-            raise InvalidArgumentError(name, value, "None when table is given: it applies only to a table created here")
     for name, value in given.items():
+        if table is not None:
+            raise InvalidArgumentError(name, value, "None when table is given: it applies only to a table created here")
         if name.startswith("index_") and not given.get("ranking_index"):
             raise InvalidArgumentError(name, value, "None without ranking_index=True")
-        if name == "removal_policy":
-            require_choice(name, value, (*_RETAINING, RemovalPolicy.DESTROY))
-        elif name == "encryption":
-            require_instance(name, value, dynamodb.TableEncryptionV2, "a TableEncryptionV2")
-        elif name.removeprefix("index_").startswith("max_"):
+        if name.removeprefix("index_").startswith("max_"):
             require_integer(name, value, 1, _MAX_UNITS)
-        elif name.endswith("warm_throughput"):
-            _require_warm(name, value)
-        else:
-            require_boolean(name, value)
-    if given.get("deletion_protection") and given.get("removal_policy") == RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE:
+        if isinstance(value, dynamodb.WarmThroughput):
+            units = ((value.read_units_per_second, _WARM_READS), (value.write_units_per_second, _WARM_WRITES))
+            for number, least in units:
+                require_integer(name, least if number is None else number, least, _MAX_UNITS)
+    policy = given.get("removal_policy", RemovalPolicy.RETAIN)
+    require_choice("removal_policy", policy, (*_RETAINING, RemovalPolicy.DESTROY))
+    if given.get("deletion_protection") and policy == RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE:
         allowed = (
             "False with RETAIN_ON_UPDATE_OR_DELETE: a first deployment that fails must delete the table; or RETAIN"
         )
         raise InvalidArgumentError("deletion_protection", True, allowed)
 
 
-def _require_warm(argument: str, value: object) -> None:
-    warm = require_instance(argument, value, dynamodb.WarmThroughput, "a WarmThroughput")
-    units = ((warm.read_units_per_second, _WARM_READS), (warm.write_units_per_second, _WARM_WRITES))
-    if all(number is None for number, _ in units):
-        raise InvalidArgumentError(argument, value, "read_units_per_second, write_units_per_second, or both")
-    for number, least in units:
-        if number is not None:
-            require_integer(argument, number, least, _MAX_UNITS)
-
-
 def _require_region(scope: Construct, encryption: dynamodb.TableEncryptionV2 | None) -> None:
-    own_key = encryption is not None and encryption.type == dynamodb.TableEncryption.CUSTOMER_MANAGED
+    own_key = getattr(encryption, "type", None) == dynamodb.TableEncryption.CUSTOMER_MANAGED
     if own_key and Token.is_unresolved(Stack.of(scope).region):
         raise InvalidArgumentError("encryption", "a customer-managed key", "a stack whose env= names a region")
 
@@ -320,15 +373,43 @@ def _require_usable(table: dynamodb.ITable) -> None:
             f"The imported table must have the string keys {PK!r} and {SK!r}, TTL on {TTL!r} and a stream of "
             f"{IMAGES}; if a key of yours encrypts it, import it with encryption_key=: synth cannot check any of this."
         )
-        return
-    if schema.keys != _KEYS:
+    elif schema.keys != _KEYS:
         allowed = f"a table with partition key {PK!r} and sort key {SK!r}, both strings"
-        raise _refusal(table, f"{allowed}; count the items of another one by source_table of StreamAggregator")
-    if has_strong_replicas(table):
-        raise _refusal(table, "a table without multi-Region strong consistency, which refuses transactions")
-    if schema.ttl != TTL:
-        raise _refusal(table, f"a table with time_to_live_attribute={TTL!r}")
+        allowed += "; count the items of another one by source_table of StreamAggregator"
+        raise InvalidArgumentError("table", table.node.path, allowed)
+    elif property_of(table, "multiRegionConsistency") == dynamodb.MultiRegionConsistency.STRONG.name:
+        allowed = "a table without multi-Region strong consistency, which refuses transactions"
+        raise InvalidArgumentError("table", table.node.path, allowed)
+    elif schema.ttl != TTL:
+        raise InvalidArgumentError("table", table.node.path, f"a table with time_to_live_attribute={TTL!r}")
 
 
-def _refusal(table: dynamodb.ITable, allowed: str) -> InvalidArgumentError:
-    return InvalidArgumentError("table", table.node.path, allowed)
+def accepting(event: Event) -> tuple[str, ...]:
+    """Return the actions that accept an event."""
+    return ("PutItem", "PartiQLInsert") if event.packed is None else ("PutItem", "Query")
+
+
+def grant(
+    table: dynamodb.ITable,
+    grantee: iam.IGrantable,
+    *actions: str,
+    reading: bool = False,
+    indexes: bool = False,
+    keys: str | None = None,
+) -> iam.Grant:
+    """Allow ``actions`` on the table, with ``indexes`` on those too, and on its key; ``reading`` only decrypts.
+
+    With ``keys``, only on items whose partition key is like that.
+    """
+    require_member("grantee", grantee, "grant_principal", "something with an IAM identity, such as a function or role")
+    # has_index=None grants the indexes only if the table has some.
+    grants = dynamodb.TableGrants(table=table, has_index=None if indexes else False)
+    granted = grants.actions(grantee, *(f"dynamodb:{action}" for action in actions))
+    if keys is not None:
+        for statement in (*granted.principal_statements, *granted.resource_statements):
+            # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html
+            statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [keys]})
+    if table.encryption_key is None:
+        return granted
+    key = table.encryption_key
+    return granted.combine(key.grant_decrypt(grantee) if reading else key.grant_encrypt_decrypt(grantee))

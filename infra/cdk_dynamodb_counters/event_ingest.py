@@ -2,54 +2,77 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple, cast
 
-from aws_cdk import Duration
+from aws_cdk import CfnResource, Duration, RemovalPolicy, Token
 from aws_cdk import aws_apigatewayv2 as apigateway
+from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import (
+    MAX_WINDOW,
     require_choice,
+    require_gathering,
     require_instance,
     require_integer,
-    require_origins,
     require_route,
 )
-from cdk_dynamodb_counters._batching import batching_of, require_enough
-from cdk_dynamodb_counters._functions import Observed, timeout_of
-from cdk_dynamodb_counters._http import build_api, require_authorizer
-from cdk_dynamodb_counters._ingest_parts import (
-    alarm_specs,
-    build_consumer,
-    build_mapping,
-    build_queues,
-    build_receiver,
-    build_route,
-    graphs,
+from cdk_dynamodb_counters._functions import Observed, build_function, build_role, is_emulated, timeout_of
+from cdk_dynamodb_counters._http import (
+    build_api,
+    require_authorizer,
+    require_posted,
+    require_throttling,
+    tenant_environment,
+    warn_if_public,
 )
-from cdk_dynamodb_counters._metrics import IngestMetrics
-from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
-from cdk_dynamodb_counters._registry import Registry
-from cdk_dynamodb_counters._synth import late_text
-from cdk_dynamodb_counters._tenancy import require_posted
-from cdk_dynamodb_counters._validations import warn_if_uncounted
-from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
+from cdk_dynamodb_counters._monitoring import build_dashboard, graphs_of_api, of_queue
+from cdk_dynamodb_counters._synth import check_at_synth, late_text, resolved_property
+from cdk_dynamodb_counters._tables import TableDeclarations, require_same_place
+from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable, accepting, grant
 from dynamodb_counters._declarations import Event
-from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters._declarations.codec import encode, shortened
 from dynamodb_counters._http.json_schema import require_enforced
 from dynamodb_counters.errors import InvalidArgumentError
 
-_RATE: Final = 1000
-_BURST: Final = 2000
 _MAX_BODY_BYTES: Final = 5_000_000
 """Lambda takes 6 MB, in which the body is a JSON text, whose quotes are escaped.
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
+_DAY: Final = 86_400
+_QUEUE_RETENTION: Final = 4 * _DAY
+_DEAD_LETTER_RETENTION: Final = 14 * _DAY
+"""The longest there is."""
+
+_PATIENCE: Final = 0.75
+"""Share of its queue's retention for which a message is delivered again before it becomes a dead letter: nothing that
+is refused for long may expire in the queue."""
+_FEWEST_RECEIVES: Final = 5
+_MOST_RECEIVES: Final = 1000
+"""https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html"""
+
+_MAX_MESSAGE_BYTES: Final = 262_144
+"""In direct mode it bounds what one request costs the consumer; dead letters have four times as much, to grow."""
 
 
-class EventIngest(Observed, IngestMetrics):
+class _Batching(NamedTuple):
+    """At most so many messages, gathered for so long, by at most so many consumers at a time."""
+
+    size: int
+    window: Duration
+    concurrency: int | None
+
+
+_PLAIN: Final = _Batching(100, Duration.seconds(1), None)
+# Few writers with large batches: they fill chunks, and seldom race for the next one.
+_PACKED: Final = _Batching(1000, Duration.seconds(5), 2)
+
+
+class EventIngest(Observed):
     """Takes events by HTTP POST, responds 202, and accepts each event once from a queue.
 
     Parameters
@@ -140,80 +163,311 @@ class EventIngest(Observed, IngestMetrics):
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
     ) -> None:
         timeout = timeout_of(function_options, Duration.minutes(1), 5, 900)
-
-        require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
-        require_instance("event", event, Event, "an Event")
-        batching = batching_of(event, batch_size, max_batching_window, max_concurrency)
+        require_instance("table", table, DedupCounterTable)
+        require_instance("event", event, Event)
+        batching = _batching(event, batch_size, max_batching_window, max_concurrency, function_options)
         require_authorizer(authorizer)
         require_choice("mode", mode, ("validated", "direct"))
         _require_schema(schema, mode)
         bound = require_posted(tenant, mode, authorizer, event)
         _require_api(http_api, allow_origins=allow_origins, throttle_rate=throttle_rate, throttle_burst=throttle_burst)
         require_route("path", path)
-        require_origins("allow_origins", allow_origins)
-        require_integer("throttle_rate", _RATE if throttle_rate is None else throttle_rate, 1, 10_000)
-        require_integer("throttle_burst", _BURST if throttle_burst is None else throttle_burst, 1, 5_000)
+        require_throttling(allow_origins, throttle_rate, throttle_burst)
         require_integer("max_body_bytes", max_body_bytes, 1, _MAX_BODY_BYTES)
         if timeout.is_unresolved():
             # The visibility timeout is a multiple of this, and templates cannot multiply.
             raise InvalidArgumentError("timeout", "a token", "a Duration known at synth")
-        require_enough(function_options, batching)
         super().__init__(scope, construct_id, service_name, function_options, alarm_actions)
-        registration = Registry.of(table).used(self, table.table)
-        registration.add_events(event)
-        warn_if_uncounted(
-            self,
-            table.table,
-            lambda: [] if registration.counting(event) else [event.name],
-            "this ingest takes",
-        )
+        require_same_place("table", self, table.table)
+        self._event = event
+        declared = TableDeclarations.of(table.table)
+        declared.add(events=[event])
+        declared.warn_if_uncounted(self, lambda: [] if declared.counting(event) else [event.name], "this ingest takes")
         # The event's aggregates may be declared later: both functions refuse what those could not count.
-        aggregates = late_text(lambda: encode(registration.counting(event)) if registration.counting(event) else None)
-        self._queue, self._dead_letter_queue = build_queues(
-            self, event, timeout=timeout, max_batching_window=batching.window
-        )
-        self._function = build_consumer(
-            self,
-            table.table,
-            event,
-            aggregates,
-            dead_letter_queue=self._dead_letter_queue,
-            timeout=timeout,
-        )
-        self._mapping = build_mapping(
-            self,
-            self._queue,
-            batch_size=batching.size,
-            max_batching_window=batching.window,
-            max_concurrency=batching.concurrency,
-        )
+        aggregates = late_text(lambda: encode(declared.counting(event)) if declared.counting(event) else None)
+        self._queue, self._dead_letter_queue = self._build_queues(timeout, batching.window)
+        self._function = self._build_consumer(table, aggregates, timeout)
+        self._mapping = self._build_mapping(batching)
         self._http_api = http_api or build_api(
             self,
             description="Takes events to count",
             allow_origins=allow_origins,
             allow_methods=[apigateway.CorsHttpMethod.POST],
-            throttle_rate=throttle_rate or _RATE,
-            throttle_burst=throttle_burst or _BURST,
+            throttle_rate=throttle_rate,
+            throttle_burst=throttle_burst,
         )
         self._receiver: lambda_.Function | None = None
         if mode == "validated":
-            self._receiver = build_receiver(
-                self,
-                self._queue,
-                event,
-                aggregates,
-                schema=schema,
-                tenant=bound,
-                max_body_bytes=max_body_bytes,
-            )
-        build_route(self, self._http_api, path, authorizer, queue=self._queue, receiver=self._receiver)
-        self._alarms = build_alarms(self, alarm_specs(self), alarm_actions)
-        self._dashboard = build_dashboard(self, graphs(self), self._alarms) if dashboard else None
+            environment = {"MAX_BODY_BYTES": str(max_body_bytes), **tenant_environment(bound)}
+            if schema is not None:
+                environment["SCHEMA"] = shortened(schema)
+            self._receiver = self._build_receiver(aggregates, environment)
+        self._build_route(path, authorizer)
+        self._add_alarms()
+        self._dashboard = build_dashboard(self, self._graphs(), self._alarms) if dashboard else None
 
     @property
     def event_source_mapping(self) -> lambda_.EventSourceMapping:
         """The mapping that invokes the function with the queue's messages."""
         return self._mapping
+
+    @property
+    def http_api(self) -> apigateway.HttpApi:
+        """The API that events are posted to."""
+        return self._http_api
+
+    @property
+    def queue(self) -> sqs.Queue:
+        """The queue of events to accept."""
+        return self._queue
+
+    @property
+    def dead_letter_queue(self) -> sqs.Queue:
+        """The queue of messages that could not be accepted."""
+        return self._dead_letter_queue
+
+    @property
+    def receiver(self) -> lambda_.Function | None:
+        """The function that validates requests; None in direct mode."""
+        return self._receiver
+
+    def metric_accepted(self, **props: Any) -> cloudwatch.Metric:
+        """Count events accepted."""
+        return self.metric("EventsAccepted", **props)
+
+    def metric_dead_letters(self, **props: Any) -> cloudwatch.Metric:
+        """Count messages in the dead-letter queue."""
+        return of_queue(self._dead_letter_queue, "ApproximateNumberOfMessagesVisible", **props)
+
+    def _build_queues(self, timeout: Duration, max_batching_window: Duration) -> tuple[sqs.Queue, sqs.Queue]:
+        """Build the queue and its dead-letter queue, retained because nothing else stores what they hold.
+
+        So is an alarm of each: a construct that is renamed or moved leaves both queues without a consumer.
+
+        Messages are kept as long as their event is, after which they could not be accepted any more; but never so short
+        that they expire before they were received often enough to become dead letters.
+        """
+        # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+        hidden = int(timeout.to_seconds()) * 6 + _longest(max_batching_window)
+        retention = max(_at_most(_QUEUE_RETENTION, self._event), math.ceil(_FEWEST_RECEIVES * hidden / _PATIENCE))
+        patience = _PATIENCE * retention
+        hidden = max(hidden, math.ceil(patience / _MOST_RECEIVES))
+        dead_letter_queue = sqs.Queue(
+            self,
+            "DeadLetterQueue",
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            # A message that SQS moves keeps its age: a day remains to inspect it.
+            retention_period=Duration.seconds(max(_at_most(_DEAD_LETTER_RETENTION, self._event), retention + _DAY)),
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+        queue = sqs.Queue(
+            self,
+            "Queue",
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            retention_period=Duration.seconds(retention),
+            max_message_size_bytes=_MAX_MESSAGE_BYTES,
+            removal_policy=RemovalPolicy.RETAIN,
+            visibility_timeout=Duration.seconds(hidden),
+            dead_letter_queue=sqs.DeadLetterQueue(queue=dead_letter_queue, max_receive_count=int(patience / hidden)),
+        )
+        return queue, dead_letter_queue
+
+    def _build_mapping(self, batching: _Batching) -> lambda_.EventSourceMapping:
+        mapping = lambda_.EventSourceMapping(
+            self,
+            "EventSourceMapping",
+            target=self._function,
+            event_source_arn=self._queue.queue_arn,
+            batch_size=batching.size,
+            max_batching_window=batching.window,
+            max_concurrency=batching.concurrency,
+            report_batch_item_failures=True,
+        )
+        # CDK's grant_consume_messages would grant more than Lambda needs.
+        # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-lambda-function-trigger.html
+        self._queue.grant(self._function, "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")
+        return mapping
+
+    def _build_consumer(self, table: DedupCounterTable, aggregates: str, timeout: Duration) -> lambda_.Function:
+        """Build the function that accepts the queue's events."""
+        event = self._event
+        role = build_role(self, "Role", "Accepts a queue's events into a table")
+        # The plain event that a duplicate repeats is read: another payload of its key becomes a dead letter.
+        grant(table.table, role, *(("GetItem",) if event.packed is None else ()), *accepting(event))
+        self._dead_letter_queue.grant(role, "sqs:SendMessage")
+        environment = {
+            "TABLE_NAME": table.table_name,
+            "DECLARATIONS": encode((event,), attributes=True),
+            "AGGREGATES": aggregates,
+            "DEAD_LETTER_QUEUE_URL": self._dead_letter_queue.queue_url,
+            # Requests of a function that has less time give up earlier.
+            "TIMEOUT": str(int(timeout.to_seconds())),
+        }
+        if is_emulated(self):
+            environment["BULK_BY_PUT"] = "true"
+        return build_function(
+            self,
+            "Function",
+            description="Accepts a queue's events",
+            handler="ingest_queue",
+            environment=environment,
+            role=role,
+            timeout=timeout,
+        )
+
+    def _build_receiver(self, aggregates: str, environment: Mapping[str, str]) -> lambda_.Function:
+        """Build the function that validates events before it sends them to the queue."""
+        role = build_role(self, "ReceiverRole", "Sends events to a queue")
+        self._queue.grant(role, "sqs:SendMessage")
+        declared = {"DECLARATIONS": encode((self._event,), attributes=True), "AGGREGATES": aggregates}
+        return build_function(
+            self,
+            "Receiver",
+            description="Validates events and sends them to a queue",
+            handler="ingest_http",
+            environment={**declared, "QUEUE_URL": self._queue.queue_url, **environment},
+            role=role,
+            timeout=Duration.seconds(10),
+        )
+
+    def _build_route(self, path: str, authorizer: apigateway.IHttpRouteAuthorizer) -> None:
+        """Build the route that takes events: to the receiver, or straight to the queue if there is none."""
+        receiver = self._receiver
+        route = apigateway.HttpRoute(
+            self,
+            "Route",
+            http_api=self._http_api,
+            route_key=apigateway.HttpRouteKey.with_(path, apigateway.HttpMethod.POST),
+            integration=(
+                _direct_integration(self._queue)
+                if receiver is None
+                else integrations.HttpLambdaIntegration("Validated", receiver)
+            ),
+            authorizer=authorizer,
+        )
+        if receiver is None:
+            _respond_202(route)
+        check_at_synth(self, lambda: _repeated_route(route))
+        warn_if_public(self, authorizer, "anybody can post events, which are counted and cost you money.")
+
+    def _add_alarms(self) -> None:
+        """Add the alarms for events that were taken but not accepted."""
+        self._add_alarm(
+            "DeadLettersAlarm",
+            self.metric_dead_letters(),
+            1,
+            "Events can never be accepted, or crash the consumer. Inspect the dead letters.",
+            retained=True,
+        )
+        self._add_alarm(
+            "WaitingAlarm",
+            of_queue(self._queue, "ApproximateAgeOfOldestMessage"),
+            900,
+            "An event has waited 15 minutes to be accepted.",
+            retained=True,
+        )
+        self._add_alarm(
+            "RetryingAlarm",
+            # SQS leaves what came back three times out of the age of its oldest message.
+            # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+            self.metric("OldestUnfinished", period=Duration.minutes(15), statistic="Maximum"),
+            900,
+            "An event has waited 15 minutes, and could not be accepted again.",
+        )
+
+    def _graphs(self) -> dict[str, list[cloudwatch.Metric]]:
+        others = ("Duplicate", "Conflicting", "Rejected", "TooLate", "Failed")
+        return {
+            **graphs_of_api(self._http_api),
+            "Events": [self.metric_accepted(), *(self.metric(f"Events{name}") for name in others)],
+            "Waiting (s)": [
+                of_queue(self._queue, "ApproximateAgeOfOldestMessage"),
+                self.metric("OldestUnfinished", statistic="Maximum"),
+            ],
+            "Dead letters": [self.metric_dead_letters()],
+            "Function": self._graph_of_function(),
+        }
+
+
+def _batching(
+    event: Event,
+    batch_size: int | None,
+    max_batching_window: Duration | None,
+    max_concurrency: int | None,
+    options: lambda_.FunctionOptions | None,
+) -> _Batching:
+    """Return what is given, and what suits the event for the rest; refuse what Lambda does."""
+    default = _PLAIN if event.packed is None else _PACKED
+    size = default.size if batch_size is None else batch_size
+    window = default.window if max_batching_window is None else max_batching_window
+    concurrency = default.concurrency if max_concurrency is None else max_concurrency
+    require_integer("batch_size", size, 1, 10_000)
+    require_gathering(size, window)
+    reserved = None if options is None else options.reserved_concurrent_executions
+    if concurrency is not None:
+        # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-lambda-eventsourcemapping-scalingconfig.html
+        require_integer("max_concurrency", concurrency, 2, 1000)
+        # A reservation that the consumers would exceed throttles them.
+        # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
+        if reserved is not None and not Token.is_unresolved(reserved) and concurrency > reserved:
+            allowed = f"at least max_concurrency, which is {concurrency}"
+            raise InvalidArgumentError("reserved_concurrent_executions", reserved, allowed)
+    return _Batching(size, window, concurrency)
+
+
+def _at_most(longest: int, event: Event) -> int:
+    """Return the event's retention in seconds, if it is not longer."""
+    return longest if event.retention is None else min(longest, int(event.retention.total_seconds()))
+
+
+def _longest(max_batching_window: Duration) -> int:
+    """The window in seconds; the longest there is if it is known only at deployment."""
+    return int((MAX_WINDOW if max_batching_window.is_unresolved() else max_batching_window).to_seconds())
+
+
+def _direct_integration(queue: sqs.Queue) -> apigateway.HttpRouteIntegration:
+    return integrations.HttpSqsIntegration(
+        "Direct",
+        queue=queue,
+        subtype=apigateway.HttpIntegrationSubtype.SQS_SEND_MESSAGE,
+        parameter_mapping=apigateway.ParameterMapping()
+        .custom("QueueUrl", queue.queue_url)
+        .custom("MessageBody", "$request.body")
+        # A redrive gives a message another time of sending; this one stays.
+        # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-aws-services-reference.html#SQS-SendMessage
+        .custom("MessageAttributes", '{"taken":{"DataType":"Number","StringValue":"${context.requestTimeEpoch}"}}'),
+    )
+
+
+def _repeated_route(route: apigateway.HttpRoute) -> str | None:
+    """Find another route of the same API with the same key: CloudFormation would fail to create the second one."""
+    for other in route.node.root.node.find_all():
+        if (
+            isinstance(other, apigateway.HttpRoute)
+            and other.node.addr != route.node.addr
+            and other.http_api.node.addr == route.http_api.node.addr
+            and _route_key(other) == _route_key(route)
+        ):
+            allowed = f"each route of an API only once, but {other.node.path!r} is the same; pass another path="
+            return str(InvalidArgumentError("route", _route_key(route), allowed))
+    return None
+
+
+def _route_key(route: apigateway.HttpRoute) -> object:
+    return resolved_property(cast(CfnResource, route.node.default_child), "routeKey")
+
+
+def _respond_202(route: apigateway.HttpRoute) -> None:
+    # The queue responds with 200. CloudFormation takes the mapping only as lists, unlike API Gateway's own maps.
+    # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-parameter-mapping.html
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-apigatewayv2-integration-responseparametermap.html
+    for resource in route.node.find_all():
+        if isinstance(resource, apigateway.CfnIntegration):
+            resource.response_parameters = {
+                "200": {"ResponseParameters": [{"Destination": "overwrite:statuscode", "Source": "202"}]}
+            }
 
 
 def _require_schema(schema: Mapping[str, Any] | None, mode: str) -> None:

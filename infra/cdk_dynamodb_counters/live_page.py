@@ -65,24 +65,24 @@ class LivePage:
     def __post_init__(self) -> None:
         if not isinstance(self.title, str) or not self.title.strip():
             raise InvalidArgumentError("title", self.title, "a non-blank string")
-        require_instance("total", self.total, Aggregate, "an Aggregate")
+        require_instance("total", self.total, Aggregate)
         if self.total.fields or _first(self.total) is None:
             raise InvalidArgumentError("total", self.total.name, "an aggregate without fields, with a Count or Sum")
-        require_instance("top", self.top, Aggregate, "an Aggregate")
+        require_instance("top", self.top, Aggregate)
         if self.top.ranking is None or {*self.top.ranking._template.fields} & {*self.top.fields}:
             raise InvalidArgumentError("top", self.top.name, "a ranked aggregate whose leaderboard has no fields")
-        require_instance("window", self.window, Window, "a Window")
+        require_instance("window", self.window, Window)
         if not {*self.window.fields} <= {*self.top.fields}:
             raise InvalidArgumentError(
                 "window", self.window.name, f"a window whose fields are all fields of {self.top.name!r}"
             )
         if self.threshold is not None:
-            require_instance("threshold", self.threshold, Threshold, "a Threshold")
+            require_instance("threshold", self.threshold, Threshold)
             if (self.threshold.aggregate, self.threshold.measure) != (self.top, self.top.ranking.measure):
                 allowed = f"one of {self.top.ranking.measure!r} of {self.top.name!r}"
                 raise InvalidArgumentError("threshold", self.threshold.name, allowed)
         if self.active is not None:
-            require_instance("active", self.active, ActiveMembers, "an ActiveMembers")
+            require_instance("active", self.active, ActiveMembers)
             if self.active.fields:
                 raise InvalidArgumentError("active", self.active.name, "one without fields")
         if self.beacon is not None and not (

@@ -3,59 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Final
 
-from aws_cdk import Duration
+from aws_cdk import Annotations, Duration, Stack, Token, Tokenization
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from cdk_dynamodb_counters._aggregator_parts import (
-    alarm_specs,
-    build_bucket,
-    build_environment,
-    build_mapping,
-    build_role,
-    build_rules,
-    graphs,
-    kept_days,
-    summarize,
-)
 from cdk_dynamodb_counters._arguments import (
     require_duration,
+    require_gathering,
     require_instance,
     require_integer,
-    require_interface,
-    require_sequence,
+    require_list,
 )
-from cdk_dynamodb_counters._batching import require_gathering
-from cdk_dynamodb_counters._functions import Observed, build_function, timeout_of
-from cdk_dynamodb_counters._metrics import AggregatorMetrics
-from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
-from cdk_dynamodb_counters._registry import Registry
-from cdk_dynamodb_counters._synth import check_at_synth, late_number
-from cdk_dynamodb_counters._table_schemas import require_stream
-from cdk_dynamodb_counters._validations import (
-    MAX_BATCH_SIZE,
-    default_batch_size,
-    incomplete_declarations,
-    misnamed_keys,
-    missing_ranking_index,
-    note_key_of_import,
-    oversized_batch,
-    second_mapping,
-    warn_if_corrections_may_count_twice,
-    warn_if_pages_gain_nothing,
+from cdk_dynamodb_counters._functions import (
+    Observed,
+    build_function,
+    build_role,
+    is_emulated,
+    is_isolated,
+    timeout_of,
 )
-from cdk_dynamodb_counters._verifying import build_verifier
-from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
-from dynamodb_counters._declarations import Aggregate, Composite, Declarable
+from cdk_dynamodb_counters._monitoring import build_dashboard, of_function, of_mapping
+from cdk_dynamodb_counters._streams import (
+    build_mapping,
+    grant_failures,
+    grant_stream,
+    on_failure_bucket_of,
+    require_bucket,
+)
+from cdk_dynamodb_counters._synth import check_at_synth, late_text, late_value
+from cdk_dynamodb_counters._tables import TableDeclarations, is_import, require_same_place, require_stream, table_schema
+from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable, grant
+from dynamodb_counters._assumptions import MOST_NAMES
+from dynamodb_counters._declarations import Aggregate, Composite, Declarable, Event, Items, require_consistent
+from dynamodb_counters._declarations.codec import described, encode
+from dynamodb_counters._declarations.sources import OURS
+from dynamodb_counters._items.table_schema import RANKING_INDEX
 from dynamodb_counters.errors import InvalidArgumentError
 
+_MOST_RECORDS: Final = 1000
+"""Records of a batch by default; Lambda ends one at 6 MB, however many it has."""
+_VERIFICATIONS: Final = 2
+_LONGEST_VERIFICATION: Final = 24
+"""Hours: it is given up after 20."""
+_LONGEST_LOOK: Final = 7 * 24
+"""Hours that CloudWatch looks back."""
+_QUARTER: Final = Duration.minutes(15)
+_QUARTERS: Final = 3
+"""After so many without a sign of life, an alarm fires."""
+_FIVE_MINUTES: Final = 9
+"""As long."""
+_MISSING: Final = cloudwatch.TreatMissingData
 
-class StreamAggregator(Observed, AggregatorMetrics):
+
+class StreamAggregator(Observed):
     """Keeps the declared aggregates and windows of a table exact. A table has one aggregator.
 
     Parameters
@@ -73,8 +81,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
     service_name : str, optional
         Name in logs, and the ``service`` dimension of metrics. Default: the stack's name and the path in it.
     batch_size : int, optional
-        Maximum records per invocation, 1 to 10,000. Default: 1,000; fewer if large chunks of packed events
-        would exceed the 6 MB of an invocation.
+        Maximum records per invocation, 1 to 10,000; Lambda ends a batch at 6 MB. Default: 1,000.
     max_batching_window : Duration, optional
         How long records may wait for a fuller batch, up to 5 minutes. Each batch pays one write unit per item it
         changes, so waiting saves money. At least 1 second for a batch above 10. Default: 1 second.
@@ -127,59 +134,49 @@ class StreamAggregator(Observed, AggregatorMetrics):
         dashboard: bool = False,
     ) -> None:
         max_batching_window = Duration.seconds(1) if max_batching_window is None else max_batching_window
-        timeout = timeout_of(function_options, Duration.minutes(1), 30, 900)
         quarantine_retention = Duration.days(90) if quarantine_retention is None else quarantine_retention
+        timeout = timeout_of(function_options, Duration.minutes(1), 30, 900)
 
-        require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
+        require_instance("table", table, DedupCounterTable)
         require_stream("table", table.table)
         if source_table is not None:
             require_stream("source_table", source_table)
         _require_aggregates(aggregates)
         if batch_size is not None:
             require_integer("batch_size", batch_size, 1, 10_000)
-        require_duration("max_batching_window", max_batching_window, Duration.seconds(0), Duration.minutes(5))
-        require_gathering(MAX_BATCH_SIZE if batch_size is None else batch_size, max_batching_window)
+        require_gathering(_MOST_RECORDS if batch_size is None else batch_size, max_batching_window)
         require_duration("quarantine_retention", quarantine_retention, Duration.days(2), Duration.days(3650), "days")
-        if on_failure_bucket is not None:
-            require_interface("on_failure_bucket", on_failure_bucket, "IBucket", "a Bucket")
+        require_bucket(on_failure_bucket)
+        if verify_every is not None:
+            require_duration("verify_every", verify_every, Duration.hours(1), Duration.days(30), "hours")
+        _require_share("verify_sample", verify_sample)
         super().__init__(scope, construct_id, service_name, function_options, alarm_actions)
-        self._registration = Registry.of(table).connect(self, table.table)
-        if source_table is not None:
-            Registry.of(table).add_source(self, source_table, table.table)
-            note_key_of_import(source_table)
+        require_same_place("table", self, table.table)
+        self._table, self._source_table = table.table, source_table
+        self._declarations = TableDeclarations.of(table.table)
+        self._connect()
         self.add_aggregate(*aggregates)
-
-        self._bucket = on_failure_bucket or build_bucket(
-            self, lambda: kept_days(self._registration, quarantine_retention)
+        self._bucket = on_failure_bucket_of(
+            self, on_failure_bucket, self._declarations, quarantine_retention, counts=True
         )
-        Registry.of(table).add_bucket(self, self._bucket, of_aggregator=True)
-        self._role = build_role(self, table.table, source_table, self._bucket)
+        self._role = self._build_role()
         self._function = build_function(
             self,
             "Function",
             description="Counts a table's events from its stream",
             handler="aggregator",
-            environment=build_environment(
-                self,
-                table.table,
-                self._registration,
-                quarantine_retention,
-                self._bucket,
-                source_table=source_table,
-            ),
+            environment=self._environment(quarantine_retention),
             role=self._role,
             memory_size=self.function_options.memory_size or 1024,
             timeout=timeout,
         )
-        summarize(self._function, self._registration)
-        # The declarations are complete only at synth.
-        records = late_number(lambda: default_batch_size(self._registration)) if batch_size is None else batch_size
+        self._describe()
         self._mapping = build_mapping(
             self,
             "EventSourceMapping",
             table.table,
             self._bucket,
-            batch_size=records,
+            batch_size=batch_size or _MOST_RECORDS,
             max_batching_window=max_batching_window,
         )
         self._source_mapping = None
@@ -189,21 +186,21 @@ class StreamAggregator(Observed, AggregatorMetrics):
                 "SourceMapping",
                 source_table,
                 self._bucket,
-                batch_size=batch_size or MAX_BATCH_SIZE,
+                batch_size=batch_size or _MOST_RECORDS,
                 max_batching_window=max_batching_window,
             )
-        watch = build_rules(self)
-        self._verifier = build_verifier(self, table.table, source_table, every=verify_every, sample=verify_sample)
-        specs = alarm_specs(self, watch=watch, verify_every=verify_every)
-        self._alarms = build_alarms(self, specs, alarm_actions)
-        self._dashboard = build_dashboard(self, graphs(self), self._alarms) if dashboard else None
-        check_at_synth(self, lambda: incomplete_declarations(self._registration))
-        check_at_synth(self, lambda: missing_ranking_index(self._registration))
-        check_at_synth(self, lambda: misnamed_keys(self._registration, source_table) or second_mapping(self._function))
-        warn_if_pages_gain_nothing(self, self._registration, batch_size)
-        warn_if_corrections_may_count_twice(self, self._registration)
-        if batch_size is not None:
-            check_at_synth(self, lambda: oversized_batch(self._registration, batch_size))
+        watch = None if is_emulated(self) else self._build_rules()
+        self._verifier = None if verify_every is None else self._build_verifier(verify_every, verify_sample)
+        self._add_alarms(watch, verify_every)
+        self._dashboard = build_dashboard(self, self._graphs(), self._alarms) if dashboard else None
+        for find_problem in (
+            self._incomplete_declarations,
+            self._missing_ranking_index,
+            self._misnamed_keys,
+            self._second_mapping,
+        ):
+            check_at_synth(self, find_problem)
+        check_at_synth(self, self._warn_if_corrections_may_count_twice)
 
     def add_aggregate(self, *aggregates: Declarable) -> None:
         """Declare more aggregates of the table.
@@ -223,7 +220,34 @@ class StreamAggregator(Observed, AggregatorMetrics):
         >>> aggregator.add_aggregate(VISITORS)  # doctest: +SKIP
         """
         _require_aggregates(aggregates)
-        self._registration.add(*aggregates)
+        self._declarations.add(declarations=aggregates)
+
+    @property
+    def event_source_mapping(self) -> lambda_.EventSourceMapping:
+        """The mapping that invokes the function with the records of the table's stream."""
+        return self._mapping
+
+    @property
+    def source_event_source_mapping(self) -> lambda_.EventSourceMapping | None:
+        """The mapping that invokes the function with the records of the source table's stream; None without one."""
+        return self._source_mapping
+
+    @property
+    def verifier(self) -> lambda_.Function | None:
+        """The function that compares counts with their source items; None without ``verify_every``."""
+        return self._verifier
+
+    def metric_iterator_age(self, **props: Any) -> cloudwatch.Metric:
+        """How far counting lags behind the events, in milliseconds; at 23 hours Lambda gives up on records."""
+        return of_function(self._function, "IteratorAge", **{"statistic": "Maximum", **props})
+
+    def metric_records(self, **props: Any) -> cloudwatch.Metric:
+        """Count stream records read."""
+        return self.metric("Records", **props)
+
+    def metric_uncounted(self, **props: Any) -> cloudwatch.Metric:
+        """Count entries in quarantine, or objects in the on-failure bucket, that wait for repair."""
+        return self.metric("Uncounted", **{"statistic": "Maximum", **props})
 
     @property
     def role(self) -> iam.Role:
@@ -235,10 +259,301 @@ class StreamAggregator(Observed, AggregatorMetrics):
         """The bucket for batches that Lambda gave up on."""
         return self._bucket
 
+    def _connect(self) -> None:
+        """Become the table's aggregator; refuse a second one, of another replica too."""
+        declarations, table, source = self._declarations, self._table, self._source_table
+        if (first := declarations.aggregator) is not None:
+            allowed = (
+                "one StreamAggregator per table, because a stream serves two consumers at most, and one for all of its "
+                f"replicas, because they share their items; declare the aggregates to the one at {first.node.path!r} "
+                "with aggregates= or add_aggregate()"
+            )
+            raise InvalidArgumentError("table", self.node.path, allowed)
+        declarations.add_reader("table", self, table)
+        declarations.aggregator = self
+        if source is None:
+            return
+        require_same_place("source_table", self, source, any_account=True)
+        if source is table:
+            allowed = "another table than table; its own items are counted without it"
+            raise InvalidArgumentError("source_table", source.node.path, allowed)
+        TableDeclarations.of(source).add_reader("source_table", self, source)
+        if is_import(source) and source.encryption_key is None:
+            Annotations.of(source).add_info(
+                "If a key of yours encrypts the imported source table, import it with encryption_key=. A table of "
+                "another account whose key AWS manages cannot be read. Synth cannot check either."
+            )
+
+    def _build_role(self) -> iam.Role:
+        role = build_role(self, "Role", "Reads a table's stream and writes counts to the table")
+        grant_stream(role, self._table)
+        if (source := self._source_table) is not None:
+            grant_stream(role, source)
+            role.add_to_policy(iam.PolicyStatement(actions=["dynamodb:DescribeTable"], resources=[_arn_of(source)]))
+            if source.encryption_key is not None:
+                source.encryption_key.grant_decrypt(role)
+        actions = ("BatchGetItem", "DescribeTable", "GetItem", "PartiQLUpdate", "PutItem", "Query", "UpdateItem")
+        grant(self._table, role, *actions)
+        grant_failures(role, self._bucket)
+        return role
+
+    def _environment(self, quarantine_retention: Duration) -> dict[str, str]:
+        environment = {
+            "TABLE_NAME": self._table.table_name,
+            "DECLARATIONS": late_text(lambda: encode(self._declarations.armed, attributes=True)),
+            "QUARANTINE_RETENTION_DAYS": Tokenization.stringify_number(quarantine_retention.to_days()),
+            "ON_FAILURE_BUCKET": self._bucket.bucket_name,
+        }
+        if self._source_table is not None:
+            environment["SOURCE_TABLE_ARN"] = _arn_of(self._source_table)
+        if is_emulated(self):
+            environment |= {"SINGLE_SHARD": "true", "BULK_BY_PUT": "true"}
+        return environment
+
+    def _describe(self) -> None:
+        """Write what is declared into the template as JSON: ``cdk diff`` then shows what a deployment changes."""
+        resource = self._function.node.default_child
+        assert isinstance(resource, lambda_.CfnFunction)
+        declared = self._declarations
+        resource.add_metadata("Declarations", late_value(lambda: described((*declared.events, *declared.declarations))))
+
+    def _build_rules(self) -> lambda_.Alias:
+        """Build the rules that invoke the function next to its stream; return what watches, which has own metrics."""
+        events.Rule(
+            self,
+            "Deployed",
+            description="Registers the names that a deployment of this stack has brought",
+            # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/event-detail-stack-status-change.html
+            event_pattern=events.EventPattern(
+                source=["aws.cloudformation"],
+                detail_type=["CloudFormation Stack Status Change"],
+                detail={
+                    "stack-id": [Stack.of(self).stack_id],
+                    "status-details": {"status": ["CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"]},
+                },
+            ),
+            targets=[targets.LambdaFunction(self._function)],
+        )
+        alias = lambda_.Alias(self, "WatchAlias", alias_name="watch", version=self._function.latest_version)
+        events.Rule(
+            self,
+            "Watch",
+            description="Counts what waits in quarantine and in the on-failure bucket",
+            schedule=events.Schedule.rate(_QUARTER),
+            targets=[targets.LambdaFunction(alias)],
+        )
+        return alias
+
+    def _build_verifier(self, every: Duration, sample: float) -> lambda_.Function:
+        """Build the function that verifies, and the rules that have it begin and go on."""
+        if is_isolated(self.function_options):
+            Annotations.of(self).add_warning_v2(
+                "dynamodb-counters:streamsUnreachable",
+                "The function that verifies calls DynamoDB Streams, which has no gateway endpoint, and whose interface "
+                "endpoint has no private DNS: from isolated subnets, every verification fails. Choose subnets with a "
+                "NAT gateway, or acknowledge this if your network resolves the name of DynamoDB Streams itself.",
+            )
+        table, source = self._table, self._source_table
+        role = build_role(self, "VerifierRole", "Compares a table's counts with their source items")
+        # A source table's stream is read to the end, as it gets no heartbeat.
+        granted = [([str(table.table_stream_arn)], ["DescribeStream"])]
+        if source is not None:
+            granted.append(([source.table_arn], ["DescribeTable", "Scan"]))
+            granted.append(([str(source.table_stream_arn)], ["DescribeStream", "GetRecords", "GetShardIterator"]))
+            if source.encryption_key is not None:
+                source.encryption_key.grant_decrypt(role)
+        for resources, names in granted:
+            actions = [f"dynamodb:{name}" for name in names]
+            role.add_to_policy(iam.PolicyStatement(actions=actions, resources=resources))
+        grant(table, role, "BatchGetItem", "DescribeTable", "GetItem", "PutItem", "Query", "Scan")
+        function = build_function(
+            self,
+            "Verifier",
+            description="Compares a table's counts with their source items",
+            handler="verifier",
+            environment={"TABLE_NAME": table.table_name, "SAMPLE": Tokenization.stringify_number(sample)},
+            role=role,
+            # Half a million groups are held at a time.
+            memory_size=2048,
+            timeout=_QUARTER,
+        )
+        for construct_id, description, rate in (
+            ("Verify", "Begins to compare counts with their source items", every),
+            # As long as an invocation may take.
+            ("GoOn", "Goes on comparing", _QUARTER),
+        ):
+            begin = events.RuleTargetInput.from_object({"begin": construct_id == "Verify"})
+            target, schedule = targets.LambdaFunction(function, event=begin), events.Schedule.rate(rate)
+            events.Rule(self, construct_id, description=description, schedule=schedule, targets=[target])
+        return function
+
+    def _add_alarms(self, watch: lambda_.Alias | None, verify_every: Duration | None) -> None:
+        """Add the alarms for counts that are or will be wrong."""
+        self._add_alarm(
+            "LagAlarm",
+            self.metric_iterator_age(),
+            Duration.hours(1).to_milliseconds(),
+            "Counting is an hour behind the events. At 23 hours, Lambda gives up on records.",
+        )
+        self._add_polling_alarm("PollingAlarm", self._mapping, "the stream")
+        self._add_alarm(
+            "DroppedAlarm",
+            of_function(self._function, "DestinationDeliveryFailures"),
+            1,
+            "Lambda gave up on records and could not send them to the on-failure bucket. They are lost.",
+        )
+        self._add_alarm(
+            "UncountedAlarm",
+            self.metric_uncounted(),
+            1,
+            "Records wait for repair, in quarantine or in the on-failure bucket, and counts lack them. The log of the "
+            "function says where.",
+            # What waits is reported every 15 minutes.
+            evaluation_periods=_FIVE_MINUTES,
+            datapoints_to_alarm=1,
+        )
+        self._add_alarm(
+            "DefinitionAlarm",
+            self.metric("DefinitionChanged", statistic="Maximum"),
+            1,
+            "Code declares a name otherwise than the table counts it, or one that contradicts what is counted: it is "
+            "not counted so. Give it another name. The log of the function names it.",
+        )
+        if watch is not None:
+            errors = watch.metric_errors(period=_QUARTER)
+            self._add_schedule_alarm("WatchAlarm", errors, "looks for records that wait for repair")
+        if self._source_mapping is not None:
+            self._add_polling_alarm("SourcePollingAlarm", self._source_mapping, "the source table's stream")
+        if verify_every is not None and self._verifier is not None:
+            self._add_alarm(
+                "DriftAlarm",
+                self.metric("Drift", statistic="Maximum"),
+                1,
+                "A verification has found groups that differ from their source items. Look at them and repair them.",
+                treat_missing_data=_MISSING.IGNORE,
+            )
+            errors = of_function(self._verifier, "Errors", period=_QUARTER)
+            self._add_schedule_alarm("VerifierAlarm", errors, "verifies")
+            self._add_verification_alarm(verify_every)
+
+    def _add_schedule_alarm(self, construct_id: str, errors: cloudwatch.Metric, does: str) -> None:
+        """Add an alarm on what only a schedule invokes: Lambda meters the errors of each invocation, 0 if none."""
+        self._add_alarm(
+            construct_id,
+            errors,
+            1,
+            f"For 45 minutes, the function that {does} has failed, or has not run.",
+            evaluation_periods=_QUARTERS,
+            treat_missing_data=_MISSING.BREACHING,
+        )
+
+    def _add_verification_alarm(self, every: Duration) -> None:
+        """Add the alarm on verifications that do not come to an end, unless CloudWatch cannot look back so far."""
+        hours = 0 if every.is_unresolved() else _VERIFICATIONS * int(every.to_hours()) + _LONGEST_VERIFICATION
+        if 0 < hours <= _LONGEST_LOOK:
+            self._add_alarm(
+                "VerificationAlarm",
+                self.metric("GroupsVerified", period=Duration.hours(1), statistic="SampleCount"),
+                1,
+                "Two verifications are due that have not come to an end.",
+                evaluation_periods=hours,
+                below=True,
+                treat_missing_data=_MISSING.BREACHING,
+            )
+
+    def _graphs(self) -> dict[str, list[cloudwatch.Metric]]:
+        mappings = [mapping for mapping in (self._mapping, self._source_mapping) if mapping is not None]
+        return {
+            "Lag (ms)": [self.metric_iterator_age()],
+            "Counted": [self.metric_records(), self.metric("ItemsUpdated"), self.metric("AlreadyCounted")],
+            "Not counted": [self.metric("Quarantined"), self.metric("LateEvents")],
+            "Waiting for repair": [self.metric_uncounted()],
+            "Polled": [of_mapping(mapping, "PolledEventCount") for mapping in mappings],
+            "On failure": [
+                *(of_mapping(mapping, "OnFailureDestinationDeliveredEventCount") for mapping in mappings),
+                of_function(self._function, "DestinationDeliveryFailures"),
+            ],
+            "Function": self._graph_of_function(),
+            "Cost": [self.metric("WriteUnits")],
+        }
+
+    def _incomplete_declarations(self) -> str | None:
+        """Find an aggregator without declarations, or with one whose source is not declared."""
+        declared = self._declarations
+        try:
+            require_consistent(declared.declarations, declared.events)
+        except InvalidArgumentError as error:
+            return str(error)
+        if (names := len(declared.declarations) + len(declared.thresholds)) > MOST_NAMES:
+            return f"invalid number of names, {names}: expected at most {MOST_NAMES} aggregates, windows and thresholds"
+        if declared.declarations:
+            return None
+        return "nothing is counted: pass aggregates=, call add_aggregate() or add a WindowedCounter for the table"
+
+    def _missing_ranking_index(self) -> str | None:
+        """Find a ranked aggregate on a table of the same app that lacks the ranking index."""
+        schema = table_schema(self._declarations.table)
+        aggregates = (one for one in self._declarations.declarations if isinstance(one, Aggregate))
+        ranked = [aggregate.name for aggregate in aggregates if aggregate.ranking is not None]
+        if not ranked or schema is None or RANKING_INDEX in schema.indexes:
+            return None
+        problem = f"the table has no {RANKING_INDEX!r} index, which {', '.join(map(repr, ranked))} needs"
+        return f"{problem}: create the table with ranking_index=True"
+
+    def _misnamed_keys(self) -> str | None:
+        """Find items whose keys are named otherwise than those of their table; or a source table without items."""
+        sources = [declared.source for declared in self._declarations.declarations]
+        counted = {source.name: source for source in sources if isinstance(source, Items)}
+        if (table := self._source_table) is None:
+            expected, where = OURS, "source_table= of the StreamAggregator, which names the table they lie in"
+        elif not counted:
+            return "nothing of source_table is counted: declare an aggregate or window whose source is Items"
+        elif (schema := table_schema(table)) is not None:
+            expected, where = schema.names, f"those of the source table {table.node.path!r}: keys={schema.names!r}"
+        else:
+            return None
+        for name, items in counted.items():
+            if items._table_keys != expected:
+                return f"{InvalidArgumentError('keys', items._table_keys, where)} (items {name!r})"
+        return None
+
+    def _second_mapping(self) -> str | None:
+        """Find a mapping that other code has added to the function."""
+        children = self._function.node.children
+        added = [child.node.id for child in children if isinstance(child, lambda_.EventSourceMapping)]
+        if not added:
+            return None
+        return (
+            f"the function has another event source mapping, {added[0]!r}, and records that one delivers before the "
+            "other are lost: remove it, the construct has a mapping for each stream"
+        )
+
+    def _warn_if_corrections_may_count_twice(self) -> None:
+        """Warn of versioned events with several attributes in their key, of which a correction may change one."""
+        declared = self._declarations
+        sources = (*declared.events, *(counted.source for counted in declared.declarations))
+        events = {event.name: event for event in sources if isinstance(event, Event) and event.version is not None}
+        if names := ", ".join(repr(name) for name, event in sorted(events.items()) if len(event.fields) > 1):
+            Annotations.of(self).add_warning_v2(
+                "dynamodb-counters:keyOfVersions",
+                f"A correction of {names} that changes an attribute of the key is another event, and counts again: "
+                "leave only attributes in the key that no correction changes, or acknowledge this if none does.",
+            )
+
+
+def _arn_of(table: dynamodb.ITable) -> str:
+    """Return a table's ARN; for an import, the one within its stream's ARN, as in records."""
+    stream = str(table.table_stream_arn)
+    return table.table_arn if Token.is_unresolved(stream) else stream.partition("/stream/")[0]
+
 
 def _require_aggregates(aggregates: object) -> None:
-    kinds = "Aggregate, Distinct, ActiveMembers, Percentiles or Extremes"
-    for aggregate in require_sequence("aggregates", aggregates, f"a list of {kinds}"):
-        if not isinstance(aggregate, Aggregate | Composite):
-            allowed = f"an {kinds}; declare a Window with WindowedCounter"
-            raise InvalidArgumentError("aggregates", aggregate, allowed)
+    kinds = "a list of Aggregate, Distinct, ActiveMembers, Percentiles or Extremes"
+    require_list("aggregates", aggregates, Aggregate | Composite, f"{kinds}; declare a Window with WindowedCounter")
+
+
+def _require_share(argument: str, value: object) -> None:
+    if isinstance(value, float) and Token.is_unresolved(value):
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+        raise InvalidArgumentError(argument, value, "a number above 0, up to 1")

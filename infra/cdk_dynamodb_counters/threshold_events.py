@@ -2,45 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from aws_cdk import Annotations, Duration, Stack, Token
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
+from aws_cdk import aws_eventschemas as schemas
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from cdk_dynamodb_counters._aggregator_parts import build_bucket, build_mapping, kept_days
-from cdk_dynamodb_counters._arguments import (
-    require_choice,
-    require_instance,
-    require_interface,
-    require_sequence,
+from cdk_dynamodb_counters._arguments import require_choice, require_instance, require_list, require_member
+from cdk_dynamodb_counters._functions import Observed, build_function, build_role, is_isolated, timeout_of
+from cdk_dynamodb_counters._monitoring import build_dashboard, of_function, of_mapping
+from cdk_dynamodb_counters._streams import (
+    build_mapping,
+    grant_failures,
+    grant_stream,
+    on_failure_bucket_of,
+    require_bucket,
 )
-from cdk_dynamodb_counters._functions import Observed, build_function, is_isolated, timeout_of
-from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
-from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._synth import check_at_synth
-from cdk_dynamodb_counters._table_schemas import require_stream
-from cdk_dynamodb_counters._threshold_parts import (
-    alarm_specs,
-    build_role,
-    build_schema,
-    crossed_pattern,
-    graphs,
-    require_level,
-)
-from cdk_dynamodb_counters._validations import missing_aggregator, unarmed_thresholds
+from cdk_dynamodb_counters._tables import TableDeclarations, require_same_place, require_stream
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
-from dynamodb_counters._declarations import Threshold
+from dynamodb_counters._declarations import Threshold, flatten
 from dynamodb_counters._declarations.codec import described
+from dynamodb_counters._declarations.thresholds import DETAIL_TYPE, EVENT_SOURCE
 from dynamodb_counters._items.table_schema import CROSSING, TYPE
 from dynamodb_counters.errors import InvalidArgumentError
 
 _BATCH: Final = 100
+# https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-create-pattern-operators.html
+_LARGEST: Final = 5_000_000_000
+_DECIMALS: Final = 6
+
+_TEXT: Final = {"type": "string"}
+_NUMBER: Final[dict[str, Any]] = {"oneOf": [{"type": "number"}, {"type": "string"}]}
+"""As text beyond 64 bits."""
+_NUMBER_OR_NULL: Final = {**_NUMBER, "nullable": True}
+_DETAIL: Final[dict[str, Any]] = {
+    "id": {**_TEXT, "description": "The crossing, the same however often it is delivered."},
+    "threshold": _TEXT,
+    "aggregate": _TEXT,
+    "group": {"type": "object", "additionalProperties": _TEXT, "description": "The group's fields."},
+    "measure": _TEXT,
+    "level": _NUMBER,
+    "old": {**_NUMBER_OR_NULL, "description": "The value before; null if there was none."},
+    "new": {**_NUMBER_OR_NULL, "description": "The value after; null if there is none."},
+    "direction": {**_TEXT, "enum": ["up", "down"]},
+    "at": {**_TEXT, "format": "date-time"},
+    "sequence": {**_TEXT, "description": "Grows with each change of the group; texts of one length."},
+}
+_ENVELOPE: Final[dict[str, Any]] = {
+    "version": _TEXT,
+    "id": {**_TEXT, "description": "Another one for each delivery: see detail.id."},
+    "source": {**_TEXT, "enum": [EVENT_SOURCE]},
+    "detail-type": {**_TEXT, "enum": [DETAIL_TYPE]},
+    "account": _TEXT,
+    "region": _TEXT,
+    "time": {**_TEXT, "format": "date-time"},
+    "resources": {"type": "array", "items": _TEXT, "description": "The table's ARN."},
+    "detail": {"$ref": "#/components/schemas/ThresholdCrossed"},
+}
+SCHEMA: Final[dict[str, Any]] = {
+    "openapi": "3.0.0",
+    "info": {"version": "1.0.0", "title": "ThresholdCrossed"},
+    "paths": {},
+    "components": {
+        "schemas": {
+            "AWSEvent": {
+                "type": "object",
+                "x-amazon-events-source": EVENT_SOURCE,
+                "x-amazon-events-detail-type": DETAIL_TYPE,
+                "required": list(_ENVELOPE),
+                "properties": _ENVELOPE,
+            },
+            "ThresholdCrossed": {"type": "object", "required": list(_DETAIL), "properties": _DETAIL},
+        }
+    },
+}
+"""The event of a crossed threshold, as EventBridge's code bindings read it."""
 
 
 class ThresholdEvents(Observed):
@@ -100,18 +145,19 @@ class ThresholdEvents(Observed):
         dashboard: bool = False,
     ) -> None:
         timeout = timeout_of(function_options, Duration.minutes(1), 30, 900)
-        require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
+        require_instance("table", table, DedupCounterTable)
         require_stream("table", table.table)
         self._thresholds = _require_thresholds(thresholds)
         if event_bus is not None:
-            require_interface("event_bus", event_bus, "IEventBus", "an EventBus")
+            require_member("event_bus", event_bus, "grant_put_events_to", "an EventBus")
         if schema_registry is not None and not (isinstance(schema_registry, str) and schema_registry):
             raise InvalidArgumentError("schema_registry", schema_registry, "the name of a registry")
-        if on_failure_bucket is not None:
-            require_interface("on_failure_bucket", on_failure_bucket, "IBucket", "a Bucket")
+        require_bucket(on_failure_bucket)
         super().__init__(scope, construct_id, service_name, function_options, alarm_actions)
-        self._table = table
-        registration = Registry.of(table).notify(self, table.table, self._thresholds)
+        require_same_place("table", self, table.table)
+        self._table = table.table
+        self._declarations = TableDeclarations.of(table.table)
+        self._connect()
         if is_isolated(self.function_options):
             Annotations.of(self).add_warning_v2(
                 "dynamodb-counters:eventsUnreachable",
@@ -119,17 +165,18 @@ class ThresholdEvents(Observed):
                 "given up after 23 hours. Add one for InterfaceVpcEndpointAwsService.EVENTBRIDGE and acknowledge this.",
             )
         self._bus = event_bus or events.EventBus.from_event_bus_name(self, "DefaultBus", "default")
-        _require_here(self, self._bus)
-        self._bucket = on_failure_bucket or build_bucket(self, lambda: kept_days(registration))
-        Registry.of(table).add_bucket(self, self._bucket, of_aggregator=False)
+        here, there = Stack.of(self).region, self._bus.env.region
+        if _differ(here, there):
+            allowed = f"a bus of {here}; a rule of it may send on to {there}"
+            raise InvalidArgumentError("event_bus", self._bus.node.path, allowed)
+        self._bucket = on_failure_bucket_of(self, on_failure_bucket, self._declarations, counts=False)
         self._function = build_function(
             self,
             "Function",
             description="Sends crossings of thresholds to EventBridge",
             handler="notifier",
             environment={"EVENT_BUS": self._bus.event_bus_arn},
-            role=build_role(self, table.table, self._bus, self._bucket),
-            memory_size=self.function_options.memory_size or 512,
+            role=self._build_role(),
             timeout=timeout,
         )
         resource = self._function.node.default_child
@@ -146,11 +193,12 @@ class ThresholdEvents(Observed):
             filters=[lambda_.FilterCriteria.filter(crossing)],
         )
         if schema_registry is not None:
-            build_schema(self, schema_registry)
-        self._alarms = build_alarms(self, alarm_specs(self, self._mapping), alarm_actions)
-        self._dashboard = build_dashboard(self, graphs(self, self._mapping), self._alarms) if dashboard else None
-        check_at_synth(self, lambda: missing_aggregator(registration, table.node.path, "thresholds are never crossed"))
-        check_at_synth(self, lambda: unarmed_thresholds(registration))
+            _build_schema(self, schema_registry)
+        self._add_alarms()
+        self._dashboard = build_dashboard(self, self._graphs(), self._alarms) if dashboard else None
+        problem = "thresholds are never crossed"
+        check_at_synth(self, lambda: self._declarations.require_aggregator(table.node.path, problem))
+        check_at_synth(self, self._unarmed_thresholds)
 
     def on_crossed(
         self,
@@ -190,23 +238,29 @@ class ThresholdEvents(Observed):
         --------
         >>> crossed.on_crossed("Full", threshold=PLAN, level=1, target=SfnStateMachine(upgrade))  # doctest: +SKIP
         """
-        _require_own_account(self, self._bus)
+        # CloudFormation would make a rule of another account's bus one of the own bus of that name.
+        here, there = Stack.of(self).account, self._bus.env.account
+        if _differ(here, there):
+            allowed = (
+                f"a bus of account {here}; in account {there}, make the rule with the pattern of this one's events"
+            )
+            raise InvalidArgumentError("event_bus", self._bus.node.path, allowed)
         meant = [each for each in self._thresholds if threshold in (None, each)]
         if not meant:
             names = ", ".join(each.name for each in self._thresholds)
             raise InvalidArgumentError("threshold", threshold, f"one of thresholds: {names}")
         if level is not None:
-            require_level(level, meant)
+            _require_level(level, meant)
         if direction is not None:
             possible = {one for each in meant for one in ("up", "down") if each.direction in (one, "both")}
             require_choice("direction", direction, sorted(possible))
         if target is not None:
-            require_interface("target", target, "IRuleTarget", "a target such as SnsTopic(topic)")
+            require_member("target", target, "bind", "a target such as SnsTopic(topic)")
         return events.Rule(
             self,
             construct_id,
             event_bus=self._bus,
-            event_pattern=crossed_pattern(self._table.table_arn, threshold, level, direction),
+            event_pattern=_crossed_pattern(self._table.table_arn, threshold, level, direction),
             targets=None if target is None else [target],
         )
 
@@ -225,29 +279,135 @@ class ThresholdEvents(Observed):
         """The bucket for batches that Lambda gave up on."""
         return self._bucket
 
+    def _connect(self) -> None:
+        """Arm the table's thresholds; refuse a second construct, of another replica too."""
+        if (first := self._declarations.notifier) is not None:
+            allowed = "one ThresholdEvents per table and all of its replicas; declare the thresholds to the one at "
+            raise InvalidArgumentError("table", self.node.path, f"{allowed}{first.node.path!r}")
+        self._declarations.add_reader("table", self, self._table)
+        self._declarations.notifier, self._declarations.thresholds = self, self._thresholds
+
+    def _build_role(self) -> iam.Role:
+        role = build_role(self, "Role", "Sends crossings of thresholds to EventBridge")
+        grant_stream(role, self._table)
+        if self._table.encryption_key is not None:
+            self._table.encryption_key.grant_decrypt(role)
+        grant_failures(role, self._bucket)
+        self._bus.grant_put_events_to(role)
+        return role
+
+    def _unarmed_thresholds(self) -> str | None:
+        """Find a threshold of an aggregate that is not declared."""
+        try:
+            flatten((*self._declarations.declarations, *self._declarations.thresholds))
+        except InvalidArgumentError as error:
+            return str(error)
+        return None
+
+    def _add_alarms(self) -> None:
+        """Add the alarms for crossings that are delayed or given up."""
+        self._add_alarm(
+            "CrossingsWaitAlarm",
+            of_function(self._function, "IteratorAge", statistic="Maximum"),
+            Duration.minutes(15).to_milliseconds(),
+            "Crossings of thresholds have waited 15 minutes for EventBridge. At 23 hours, Lambda gives up on them.",
+        )
+        self._add_polling_alarm("CrossingsPollingAlarm", self._mapping, "the stream for crossings")
+        self._add_alarm(
+            "CrossingsGivenUpAlarm",
+            of_mapping(self._mapping, "OnFailureDestinationDeliveredEventCount"),
+            1,
+            "Lambda gave up on crossings that EventBridge has refused for 23 hours. They lie in the on-failure bucket.",
+        )
+        self._add_alarm(
+            "CrossingsDroppedAlarm",
+            of_function(self._function, "DestinationDeliveryFailures"),
+            1,
+            "Lambda gave up on crossings and could not send them to the on-failure bucket.",
+        )
+        self._add_alarm(
+            "CrossingsUndeliverableAlarm",
+            self.metric("CrossingsUndeliverable"),
+            1,
+            "EventBridge has refused crossings that it can never take. Their items are in the table.",
+        )
+
+    def _graphs(self) -> dict[str, list[cloudwatch.Metric]]:
+        return {
+            "Wait (ms)": [of_function(self._function, "IteratorAge", statistic="Maximum")],
+            "Crossings": [self.metric(f"Crossings{name}") for name in ("Delivered", "Refused", "Undeliverable")],
+            "On failure": [
+                of_mapping(self._mapping, "OnFailureDestinationDeliveredEventCount"),
+                of_function(self._function, "DestinationDeliveryFailures"),
+            ],
+            "Function": self._graph_of_function(),
+        }
+
 
 def _require_thresholds(thresholds: object) -> tuple[Threshold, ...]:
-    given = tuple(require_sequence("thresholds", thresholds, "a list of Threshold"))
-    for each in given:
-        if not isinstance(each, Threshold) or each.aggregate is None:
-            raise InvalidArgumentError("thresholds", each, "a list of Threshold, each with its aggregate")
-    if not given or len({each.name for each in given}) < len(given):
-        raise InvalidArgumentError("thresholds", [each.name for each in given], "at least one, each name only once")
-    return tuple(sorted(given, key=lambda each: each.name))
+    allowed = "a list of Threshold, each with its aggregate"
+    given = require_list("thresholds", thresholds, Threshold, allowed)
+    for threshold in given:
+        if threshold.aggregate is None:
+            raise InvalidArgumentError("thresholds", threshold, allowed)
+    names = [threshold.name for threshold in given]
+    if not names or len({*names}) < len(names):
+        raise InvalidArgumentError("thresholds", names, "at least one, each name only once")
+    return tuple(sorted(given, key=lambda threshold: str(threshold.name)))
 
 
-def _require_here(scope: Construct, bus: events.IEventBus) -> None:
-    here, there = Stack.of(scope).region, bus.env.region
-    if _differ(here, there):
-        raise InvalidArgumentError("event_bus", bus.node.path, f"a bus of {here}; a rule of it may send on to {there}")
+def _build_schema(scope: Construct, registry: str) -> None:
+    name = f"{EVENT_SOURCE}@{DETAIL_TYPE.replace(' ', '')}"
+    here = Stack.of(scope).environment
+    for other in scope.node.root.node.find_all():
+        if (
+            isinstance(other, schemas.CfnSchema)
+            and (other.registry_name, other.schema_name) == (registry, name)
+            and Stack.of(other).environment == here
+        ):
+            allowed = f"a registry without this event's schema, which the one at {other.node.path!r} registers there"
+            raise InvalidArgumentError("schema_registry", registry, allowed)
+    schemas.CfnSchema(
+        scope,
+        "Schema",
+        registry_name=registry,
+        schema_name=name,
+        type="OpenApi3",
+        content=json.dumps(SCHEMA),
+    )
 
 
-def _require_own_account(scope: Construct, bus: events.IEventBus) -> None:
-    """Refuse rules of another account's bus: CloudFormation would make them of the own bus of that name."""
-    here, there = Stack.of(scope).account, bus.env.account
-    if _differ(here, there):
-        allowed = f"a bus of account {here}; in account {there}, make the rule with the pattern of this one's events"
-        raise InvalidArgumentError("event_bus", bus.node.path, allowed)
+def _listed(levels: Iterable[int | Decimal]) -> str:
+    return ", ".join(f"{Decimal(level):f}" for level in levels)
+
+
+def _require_level(level: object, thresholds: Sequence[Threshold]) -> None:
+    """Refuse a level that none of the thresholds has, or that EventBridge does not compare."""
+    known = {one for each in thresholds for one in each.at}
+    if isinstance(level, bool) or not isinstance(level, int | Decimal) or level not in known:
+        raise InvalidArgumentError("level", level, f"one of {_listed(sorted(known))}")
+    number = Decimal(level)
+    if abs(number) > _LARGEST or number != round(number, _DECIMALS):
+        allowed = f"at most {_LARGEST:,} and {_DECIMALS} decimals: leave it out, and look at detail.level in the target"
+        raise InvalidArgumentError("level", level, allowed)
+
+
+def _crossed_pattern(
+    table_arn: str, threshold: Threshold | None, level: int | Decimal | None, direction: str | None
+) -> events.EventPattern:
+    detail = {
+        **({} if threshold is None else {"threshold": [threshold.name]}),
+        # By value: EventBridge compares a plain number by its text.
+        **(
+            {}
+            if level is None
+            else {"level": [{"numeric": ["=", int(level) if level == int(level) else float(level)]}]}
+        ),
+        **({} if direction is None else {"direction": [direction]}),
+    }
+    return events.EventPattern(
+        source=[EVENT_SOURCE], detail_type=[DETAIL_TYPE], resources=[table_arn], detail=detail or None
+    )
 
 
 def _differ(here: str, there: str) -> bool:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import require_instance
-from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._synth import check_at_synth
-from cdk_dynamodb_counters._table_schemas import require_stream
-from cdk_dynamodb_counters._validations import missing_aggregator
+from cdk_dynamodb_counters._tables import TableDeclarations, require_same_place, require_stream
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from dynamodb_counters._declarations import Window
 
@@ -38,15 +36,16 @@ class WindowedCounter(Construct):
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, table: DedupCounterTable, window: Window) -> None:
-        require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
+        require_instance("table", table, DedupCounterTable)
         require_stream("table", table.table)
-        require_instance("window", window, Window, "a Window")
+        require_instance("window", window, Window)
         super().__init__(scope, construct_id)
+        require_same_place("table", self, table.table)
         self._window = window
-        self._registration = Registry.of(table).used(self, table.table)
-        self._registration.add(window)
+        declared = TableDeclarations.of(table.table)
+        declared.add(declarations=[window])
         problem = f"window {window.name!r} is never counted"
-        check_at_synth(self, lambda: missing_aggregator(self._registration, table.node.path, problem))
+        check_at_synth(self, lambda: declared.require_aggregator(table.node.path, problem))
 
     @property
     def window(self) -> Window:

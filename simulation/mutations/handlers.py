@@ -126,13 +126,13 @@ HANDLERS: Final = r"""
 + seconds = 60.0
 ? ../unit/handlers/test_timeouts.py::test_the_consumer_of_the_shortest_timeout_gives_its_messages_back_in_time
 
-== ../../infra/cdk_dynamodb_counters/_registry.py
+== ../../infra/cdk_dynamodb_counters/_tables.py
 * a stream may have a third reader
 - _MOST_READERS: Final = 2
 + _MOST_READERS: Final = 3
 ? ../unit/infra/test_source_tables.py::test_two_aggregators_may_read_one_stream_and_no_third
 
-== ../../infra/cdk_dynamodb_counters/_ingest_parts.py
+== ../../infra/cdk_dynamodb_counters/event_ingest.py
 * a message that the table refuses for long becomes a dead letter
 - int(patience / hidden)
 + 10

@@ -39,16 +39,10 @@ _ROOMS = {
         __init__
     """,
     _CONSTRUCTS: """
-        _arguments _crossing_schema _monitoring _staging _synth
-        _batching _nag _metrics _table_schemas _tenancy
-
-        _http _places
-        _registry
-        _grants _validations
-        _functions
-        _aggregator_parts _ingest_parts _verifying
-        _threshold_parts
-        runtime_code live_page dedup_counter_table
+        _arguments _monitoring _staging _synth
+        _functions _http _tables
+        _streams
+        dedup_counter_table live_page
         windowed_counter stream_aggregator threshold_events event_ingest counter_api
         testing
         __init__

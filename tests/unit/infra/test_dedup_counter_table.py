@@ -247,13 +247,6 @@ def test_a_handle_is_checked(stack: Stack) -> None:
         DedupCounterTable.from_table_arn(elsewhere, "Counters", ARN)
 
 
-def test_a_table_has_one_handle(stack: Stack) -> None:
-    DedupCounterTable.from_table_name(stack, "One", "events")
-    DedupCounterTable.from_table_name(stack, "Another", "orders")
-    with pytest.raises(InvalidArgumentError, match="use the one at 'Test/One'"):
-        DedupCounterTable.from_table_name(stack, "Two", "events")
-
-
 @pytest.mark.parametrize("argument", ["index_max_read_request_units", "index_max_write_request_units"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, "10", True, 2**31])
 def test_the_units_of_an_index_are_positive(argument: str, value: Any, stack: Stack) -> None:

@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 import pytest
-from aws_cdk import Acknowledgment, App, Stack, Stage, Token, Validations
+from aws_cdk import Acknowledgment, Stack, Validations
 from aws_cdk.assertions import Annotations, Match
 from aws_cdk.aws_sns import Topic
 
@@ -21,7 +21,6 @@ from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import (
     ROLLING,
     SITE,
-    STREAM_ARN,
     TOP,
     VIEW,
     VIEWS,
@@ -29,7 +28,6 @@ from tests.unit.infra.support import (
     declared,
     each,
     environment,
-    imported,
     new_app,
     new_role,
     new_stack,
@@ -89,50 +87,6 @@ def test_a_second_aggregator_of_a_class_of_its_own_is_refused(stack: Stack, coun
 
     with pytest.raises(InvalidArgumentError, match=r"one StreamAggregator per table.*'Test/Aggregator'"):
         Own(stack, "Second", table=counters)
-
-
-@pytest.mark.usefixtures("aggregator")
-def test_table_wrapped_twice_is_refused_with_the_way_out(stack: Stack, counters: DedupCounterTable) -> None:
-    with pytest.raises(InvalidArgumentError, match="use the one at 'Test/Counters'"):
-        DedupCounterTable(stack, "Again", table=counters.table)
-
-
-@pytest.mark.parametrize(
-    ("is_imported", "names"),
-    [
-        (
-            False,
-            lambda first: {
-                "table_name": None,
-                "table_arn": first.table_arn,
-                "table_stream_arn": first.table_stream_arn,
-            },
-        ),
-        (True, lambda _: {}),
-        (True, lambda _: {"table_name": None, "table_arn": STREAM_ARN.partition("/stream")[0]}),
-    ],
-    ids=["its own by ARN", "an import by name", "an import by ARN, known by its stream"],
-)
-def test_table_wrapped_again_from_another_stack_is_refused(
-    is_imported: bool, names: Callable[[DedupCounterTable], dict[str, Any]]
-) -> None:
-    app = new_app()
-    one, two = Stack(app, "One"), Stack(app, "Two")
-    first = DedupCounterTable(one, "Counters", table=imported(one) if is_imported else None)
-    with pytest.raises(InvalidArgumentError, match="use the one at 'One/Counters'"):
-        DedupCounterTable(two, "Counters", table=imported(two, **names(first)))
-
-
-def test_same_name_in_another_account_or_stage_is_another_table() -> None:
-    app = App()
-    stacks = [
-        Stack(app, f"A{account}", env={"account": account, "region": "us-east-1"}) for account in ("1" * 12, "2" * 12)
-    ]
-    stacks += [Stack(Stage(app, name), "Stack") for name in ("Dev", "Prod")]
-    for number, stack in enumerate(stacks):
-        account = f"{number:012}" if Token.is_unresolved(stack.account) else stack.account
-        stream = STREAM_ARN.replace("123456789012", account)
-        DedupCounterTable(stack, "Counters", table=imported(stack, table_stream_arn=stream))
 
 
 def test_window_that_nothing_counts_is_an_error_at_synth(stack: Stack) -> None:

@@ -14,13 +14,13 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Annotations, Match
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, StreamAggregator, WindowedCounter
-from dynamodb_counters._declarations import Aggregate, Counter, Event, Packed, Window
+from dynamodb_counters._declarations import Aggregate, Counter, Event
 from dynamodb_counters._declarations.codec import described
 from dynamodb_counters._http.resources import openapi
 from simulation.clock import VirtualClock
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.metered_table import MeteredTable
-from tests.unit.infra.support import HITS, PACKED, ROLLING, SITE, VIEW, VIEWS, build, new_stack, properties, synthesized
+from tests.unit.infra.support import PACKED, ROLLING, SITE, VIEW, VIEWS, build, new_stack, properties, synthesized
 
 _HOUR = 3600.0
 
@@ -92,48 +92,6 @@ def test_the_bucket_keeps_objects_as_long_as_events_for_a_week_at_least_and_a_mo
     assert kept_days([None], quarantine_retention=Duration.days(2)) == 7
 
 
-def batch_size(stack: Stack) -> int:
-    size: int = properties(synthesized(stack), "AWS::Lambda::EventSourceMapping")["BatchSize"]
-    return size
-
-
-def hits(**layout: Any) -> Aggregate:
-    event = replace(PACKED, packed=Packed("time", **layout))
-    return replace(HITS, source=event)
-
-
-@pytest.mark.parametrize(
-    ("declared_late", "expected"),
-    [(SITE, 1000), (hits(), 1000), (hits(chunk_bytes=131_072), 34)],
-    ids=["plain", "packed", "large-chunks"],
-)
-def test_fewer_records_are_taken_at_a_time_where_each_is_a_chunk(
-    declared_late: Aggregate, expected: int, stack: Stack, aggregator: StreamAggregator
-) -> None:
-    aggregator.add_aggregate(declared_late)
-    assert batch_size(stack) == expected
-
-
-def test_a_window_over_packed_events_takes_fewer_of_large_chunks_too(stack: Stack, counters: DedupCounterTable) -> None:
-    build(StreamAggregator, stack, table=counters)
-    large = replace(PACKED, packed=Packed("time", chunk_bytes=131_072))
-    window = Window("hits_by_day", large, pk="PAGE#{url}", time="time")
-    build(WindowedCounter, stack, table=counters, window=window)
-    assert batch_size(stack) == 34
-
-
-@pytest.mark.parametrize(("size", "fits"), [(1098, True), (1099, False)])
-def test_a_batch_is_no_larger_than_what_an_invocation_can_carry(size: int, fits: bool, stack: Stack) -> None:
-    assert (size * 4096 * 4 / 3 < 6_000_000) is fits
-    aggregator = build(StreamAggregator, stack, batch_size=size)
-    aggregator.add_aggregate(HITS)
-    if fits:
-        assert batch_size(stack) == size
-    else:
-        with pytest.raises(RuntimeError, match=r"invalid batch_size=1099: expected at most 1,098: .*lower their chunk"):
-            synthesized(stack)
-
-
 def test_metrics_take_what_those_of_cdk_take(stack: Stack, counters: DedupCounterTable) -> None:
     aggregator = build(StreamAggregator, stack, table=counters, service_name="blog")
     late = aggregator.metric("LateEvents", period=Duration.minutes(1), statistic="Maximum")
@@ -161,28 +119,6 @@ def test_a_second_mapping_of_the_function_is_refused_at_synth(stack: Stack, coun
     )
     with pytest.raises(RuntimeError, match="the function has another event source mapping, 'Again', and records"):
         synthesized(stack)
-
-
-def test_pages_that_gain_nothing_are_a_warning(stack: Stack, counters: DedupCounterTable) -> None:
-    def declared(name: str, by: str | list[str], source: Any = VIEW, *, pages: bool = True) -> Aggregate:
-        return Aggregate(name, source, by=by, pages=pages)
-
-    dated = declared("dated", "time:day")
-    paths = declared("paths", "url")
-    others = [
-        declared("items", "time:day", pages=False),
-        declared("packed", "url", PACKED),
-        declared("both", "url", paths),
-    ]
-    several = [declared("url-and-day", ["url", "time:day"]), declared("tags", "tags[]")]
-    build(StreamAggregator, stack, table=counters, aggregates=[dated, paths, *others, *several], batch_size=1)
-    other = new_stack()
-    table = DedupCounterTable(other, "Counters")
-    StreamAggregator(other, "Aggregator", table=table, aggregates=[dated, paths, *several])
-
-    for each, names in ((stack, "'dated', 'paths', 'url-and-day'"), (other, "'dated'")):
-        [found] = Annotations.from_stack(each).find_warning("*", Match.string_like_regexp("gain nothing"))
-        assert str(found.entry.data).startswith(f"Pages of {names} gain nothing: ")
 
 
 def test_a_key_of_several_attributes_with_a_version_is_a_warning(stack: Stack, counters: DedupCounterTable) -> None:

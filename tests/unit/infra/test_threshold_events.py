@@ -24,7 +24,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, ThresholdEvents
-from cdk_dynamodb_counters._crossing_schema import SCHEMA
+from cdk_dynamodb_counters.threshold_events import SCHEMA
 from dynamodb_counters import Aggregate, Items, TableKeys, Threshold
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._fold.crossing_events import event_entry
