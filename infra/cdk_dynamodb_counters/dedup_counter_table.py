@@ -6,14 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from aws_cdk import Annotations, CfnDeletionPolicy, CfnResource, RemovalPolicy, Stack, Token
+from aws_cdk import Annotations, CfnDeletionPolicy, CfnResource, RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import (
     require_choice,
-    require_integer,
     require_list,
     require_member,
     require_text,
@@ -33,11 +32,6 @@ from dynamodb_counters._items.table_schema import LEADERBOARD, LEASES_PREFIX, PK
 from dynamodb_counters.errors import InvalidArgumentError
 
 _KEYS: Final = ((PK, "S"), (SK, "S"))
-_MAX_UNITS: Final = 2**31 - 1
-_WARM_READS: Final = 12_000
-_WARM_WRITES: Final = 4000
-"""Units of a new table, which DynamoDB lowers for none.
-https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput-scenarios.html"""
 _RETAINING: Final = (RemovalPolicy.RETAIN, RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
 _ERASE: Final = ("DeleteItem", "GetItem", "PutItem", "Query", "Scan", "UpdateItem")
 _TABLE_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{3,255}")
@@ -65,21 +59,13 @@ class DedupCounterTable(Construct):
         deployment that fails deletes it. Default: yes if the table is retained whatever happens, as by default.
     point_in_time_recovery : bool, optional
         Whether the table can be restored to any second of the last 35 days. Default: yes.
-    encryption : TableEncryptionV2, optional
-        The table's encryption key; a customer-managed key requires a stack with a region. Default: a key that DynamoDB
-        owns.
-    max_read_request_units, max_write_request_units : int, optional
-        Units per second above which DynamoDB throttles, to limit cost. Default: no limit.
-    warm_throughput : WarmThroughput, optional
-        Units per second that the table takes from the start, for an event with more than 4,000 writes or 12,000 reads
-        per second. DynamoDB bills it once. Default: as for any new table.
-    ranking_index : bool, optional
-        Whether to create the index that ranked aggregates need. Default: no.
-    index_max_read_request_units, index_max_write_request_units : int, optional
-        The same limits of that index. A change of score takes 2 write units; above the limit, the table is throttled as
-        well. Default: no limit.
-    index_warm_throughput : WarmThroughput, optional
-        The same of that index: one that cannot keep up throttles the table. Default: `warm_throughput`.
+    ranking_index : bool or mapping, optional
+        Whether to create the index that ranked aggregates need; a mapping has its own options, those of CDK's
+        ``GlobalSecondaryIndexPropsV2``, such as ``{"max_write_request_units": 1000}``. A change of score takes 2 write
+        units of it; an index that cannot keep up throttles the table as well. Default: no.
+    **props
+        Those of CDK's ``TableV2`` but for keys, TTL, stream and indexes, such as ``encryption``, ``warm_throughput``
+        or ``billing=Billing.on_demand(max_write_request_units=1000)``. Default: on-demand billing.
 
     Raises
     ------
@@ -108,33 +94,25 @@ class DedupCounterTable(Construct):
         removal_policy: RemovalPolicy | None = None,
         deletion_protection: bool | None = None,
         point_in_time_recovery: bool | None = None,
-        encryption: dynamodb.TableEncryptionV2 | None = None,
-        max_read_request_units: int | None = None,
-        max_write_request_units: int | None = None,
-        warm_throughput: dynamodb.WarmThroughput | None = None,
-        ranking_index: bool | None = None,
-        index_max_read_request_units: int | None = None,
-        index_max_write_request_units: int | None = None,
-        index_warm_throughput: dynamodb.WarmThroughput | None = None,
+        ranking_index: bool | Mapping[str, Any] | None = None,
+        **props: Any,
     ) -> None:
-        settings: dict[str, Any] = {
+        settings = {
             "removal_policy": removal_policy,
             "deletion_protection": deletion_protection,
             "point_in_time_recovery": point_in_time_recovery,
-            "encryption": encryption,
-            "max_read_request_units": max_read_request_units,
-            "max_write_request_units": max_write_request_units,
-            "warm_throughput": warm_throughput,
             "ranking_index": ranking_index,
-            "index_max_read_request_units": index_max_read_request_units,
-            "index_max_write_request_units": index_max_write_request_units,
-            "index_warm_throughput": index_warm_throughput,
+            **props,
         }
-        _require_settings({name: value for name, value in settings.items() if value is not None}, table)
-        _require_region(scope, encryption)
+        if table is not None:
+            _require_usable(table)
+            for name, value in settings.items():
+                if value is not None:
+                    allowed = "None when table is given: it applies only to a table created here"
+                    raise InvalidArgumentError(name, value, allowed)
         events = require_list("events", events, Event, "a list of Event")
         super().__init__(scope, construct_id)
-        self._table = table if table is not None else self._build_table(settings)
+        self._table = table if table is not None else self._build_table(**settings)
         self._declare()
         self._declarations.add(events=events)
         name = property_of(self._table, "tableName")
@@ -268,17 +246,31 @@ class DedupCounterTable(Construct):
                 "acknowledge this if your code only calls increment and record_once, or counts in another app.",
             )
 
-    def _build_table(self, settings: Mapping[str, Any]) -> dynamodb.TableV2:
-        removal_policy = settings["removal_policy"] or RemovalPolicy.RETAIN
-        retained = removal_policy in _RETAINING
-        recoverable = True if (chosen := settings["point_in_time_recovery"]) is None else chosen
-        protection = settings["deletion_protection"]
-        if not retained and not recoverable:
+    def _build_table(
+        self,
+        *,
+        removal_policy: RemovalPolicy | None,
+        deletion_protection: bool | None,
+        point_in_time_recovery: bool | None,
+        ranking_index: bool | Mapping[str, Any] | None,
+        **props: Any,
+    ) -> dynamodb.TableV2:
+        policy = RemovalPolicy.RETAIN if removal_policy is None else removal_policy
+        require_choice("removal_policy", policy, (*_RETAINING, RemovalPolicy.DESTROY))
+        if deletion_protection and policy == RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE:
+            allowed = "False with RETAIN_ON_UPDATE_OR_DELETE: a first deployment that fails deletes the table"
+            raise InvalidArgumentError("deletion_protection", True, allowed)
+        recoverable = True if point_in_time_recovery is None else point_in_time_recovery
+        if policy not in _RETAINING and not recoverable:
             Annotations.of(self).add_warning_v2(
                 "dynamodb-counters:countsUnrecoverable",
                 "The table is deleted with the stack and has no backup: its counts cannot be recovered. "
                 "Keep the default of removal_policy or point_in_time_recovery.",
             )
+        if ranking_index:
+            own = {"warm_throughput": props.get("warm_throughput")}
+            own |= ranking_index if isinstance(ranking_index, Mapping) else {}
+            props["global_secondary_indexes"] = [_ranking_index(**own)]
         table = dynamodb.TableV2(
             self,
             "Table",
@@ -286,20 +278,14 @@ class DedupCounterTable(Construct):
             sort_key=dynamodb.Attribute(name=SK, type=dynamodb.AttributeType.STRING),
             time_to_live_attribute=TTL,
             dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
-            billing=dynamodb.Billing.on_demand(
-                max_read_request_units=settings["max_read_request_units"],
-                max_write_request_units=settings["max_write_request_units"],
-            ),
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=recoverable
             ),
-            warm_throughput=settings["warm_throughput"],
-            global_secondary_indexes=[_ranking_index(settings)] if settings["ranking_index"] else None,
-            encryption=settings["encryption"],
-            deletion_protection=removal_policy == RemovalPolicy.RETAIN if protection is None else protection,
-            removal_policy=removal_policy,
+            deletion_protection=policy == RemovalPolicy.RETAIN if deletion_protection is None else deletion_protection,
+            removal_policy=policy,
+            **{"billing": dynamodb.Billing.on_demand(), **props},
         )
-        if protection is None:
+        if deletion_protection is None:
             check_at_synth(self, lambda: _unprotect_unless_retained(table))
         return table
 
@@ -322,46 +308,15 @@ def _unprotect_unless_retained(table: dynamodb.TableV2) -> None:
             resource.add_property_override(f"Replicas.{number}.DeletionProtectionEnabled", False)
 
 
-def _ranking_index(settings: Mapping[str, Any]) -> dynamodb.GlobalSecondaryIndexPropsV2:
+def _ranking_index(**props: Any) -> dynamodb.GlobalSecondaryIndexPropsV2:
     return dynamodb.GlobalSecondaryIndexPropsV2(
         index_name=RANKING_INDEX,
         partition_key=dynamodb.Attribute(name=LEADERBOARD, type=dynamodb.AttributeType.STRING),
         sort_key=dynamodb.Attribute(name=SCORE, type=dynamodb.AttributeType.NUMBER),
         # Keys only: a change of a watermark or of another measure then costs nothing in the index.
         projection_type=dynamodb.ProjectionType.KEYS_ONLY,
-        max_read_request_units=settings["index_max_read_request_units"],
-        max_write_request_units=settings["index_max_write_request_units"],
-        warm_throughput=settings["index_warm_throughput"] or settings["warm_throughput"],
+        **props,
     )
-
-
-def _require_settings(given: dict[str, Any], table: dynamodb.ITable | None) -> None:
-    if table is not None:
-        _require_usable(table)
-    for name, value in given.items():
-        if table is not None:
-            raise InvalidArgumentError(name, value, "None when table is given: it applies only to a table created here")
-        if name.startswith("index_") and not given.get("ranking_index"):
-            raise InvalidArgumentError(name, value, "None without ranking_index=True")
-        if name.removeprefix("index_").startswith("max_"):
-            require_integer(name, value, 1, _MAX_UNITS)
-        if isinstance(value, dynamodb.WarmThroughput):
-            units = ((value.read_units_per_second, _WARM_READS), (value.write_units_per_second, _WARM_WRITES))
-            for number, least in units:
-                require_integer(name, least if number is None else number, least, _MAX_UNITS)
-    policy = given.get("removal_policy", RemovalPolicy.RETAIN)
-    require_choice("removal_policy", policy, (*_RETAINING, RemovalPolicy.DESTROY))
-    if given.get("deletion_protection") and policy == RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE:
-        allowed = (
-            "False with RETAIN_ON_UPDATE_OR_DELETE: a first deployment that fails must delete the table; or RETAIN"
-        )
-        raise InvalidArgumentError("deletion_protection", True, allowed)
-
-
-def _require_region(scope: Construct, encryption: dynamodb.TableEncryptionV2 | None) -> None:
-    own_key = getattr(encryption, "type", None) == dynamodb.TableEncryption.CUSTOMER_MANAGED
-    if own_key and Token.is_unresolved(Stack.of(scope).region):
-        raise InvalidArgumentError("encryption", "a customer-managed key", "a stack whose env= names a region")
 
 
 def _require_usable(table: dynamodb.ITable) -> None:

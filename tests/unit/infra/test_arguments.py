@@ -83,15 +83,6 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "table": ["events", 1, object()],
         "events": [None, VIEW, "view", ["view"], [VIEWS]],
         "removal_policy": ["retain", True, RemovalPolicy.SNAPSHOT],
-        "max_read_request_units": [0, -1, 1.5, "10", True, 2**31],
-        "max_write_request_units": [0, 2**31],
-        "warm_throughput": [
-            *(dynamodb.WarmThroughput(write_units_per_second=units) for units in (0, -1, 1.5, 3999, 2**31)),
-            *(dynamodb.WarmThroughput(read_units_per_second=units) for units in (0, 11_999, 2**31)),
-        ],
-        "index_max_read_request_units": [1000],
-        "index_max_write_request_units": [1000],
-        "index_warm_throughput": [4000, dynamodb.WarmThroughput(write_units_per_second=5000)],
     },
     StreamAggregator: {
         **ALARMED,
@@ -160,9 +151,10 @@ OF_CDK: dict[str, list[Any]] = {
     "point_in_time_recovery": ["yes", 0],
     "encryption": ["aws", dynamodb.TableEncryption.DEFAULT],
     "warm_throughput": [4000],
+    "billing": ["on-demand"],
 }
 """Arguments of which jsii refuses a value of another type by name."""
-FLAGS = {"dashboard", "ranking_index"}
+FLAGS = {"dashboard", "ranking_index", "props"}
 
 CASES = [
     pytest.param(target, argument, value, id=f"{target.__name__}-{argument}-{index}")
@@ -229,7 +221,7 @@ def number(stack: Stack) -> Any:
 
 
 def test_unresolved_tokens_pass(stack: Stack, number: Any) -> None:
-    counters = DedupCounterTable(stack, "Counters", max_write_request_units=number)
+    counters = DedupCounterTable(stack, "Counters", billing=dynamodb.Billing.on_demand(max_write_request_units=number))
     service_name, options = f"{Aws.REGION}-counters", lambda_.FunctionOptions(memory_size=number)
     build(
         StreamAggregator,
@@ -242,18 +234,6 @@ def test_unresolved_tokens_pass(stack: Stack, number: Any) -> None:
         verify_sample=number,
     )
     synthesized(stack)
-
-
-def test_the_units_of_a_new_table_are_warm_and_may_be_asked_for(stack: Stack) -> None:
-    warm = dynamodb.WarmThroughput(read_units_per_second=12_000, write_units_per_second=4_000)
-    DedupCounterTable(stack, "Counters", ranking_index=True, warm_throughput=warm)
-    with pytest.raises(InvalidArgumentError, match=r"^invalid index_warm_throughput=3999: expected .* from 4,000 to"):
-        DedupCounterTable(
-            stack,
-            "Cool",
-            ranking_index=True,
-            index_warm_throughput=dynamodb.WarmThroughput(write_units_per_second=3999),
-        )
 
 
 def test_the_largest_body_fits_into_an_invocation_once_its_quotes_are_escaped() -> None:

@@ -10,7 +10,6 @@ import pytest
 from aws_cdk import Acknowledgment, CfnParameter, RemovalPolicies, RemovalPolicy, Stack, Validations
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Annotations, Match
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter
@@ -125,12 +124,6 @@ def test_grantee_in_another_account_stands_in_the_policy_of_the_table() -> None:
     assert granted["Resource"] == "*"  # the table's ARN would make the table depend on itself
 
 
-def test_key_of_the_user_needs_a_region(stack: Stack) -> None:
-    encryption = dynamodb.TableEncryptionV2.customer_managed_key(kms.Key(stack, "Key"))
-    with pytest.raises(InvalidArgumentError, match=r"^invalid encryption=.*env= names a region"):
-        DedupCounterTable(stack, "Counters", encryption=encryption)
-
-
 def test_uses_an_imported_table_and_says_what_it_cannot_check(stack: Stack) -> None:
     build(StreamAggregator, stack, table=build(DedupCounterTable, stack, table=imported(stack)))
     template = synthesized(stack)
@@ -169,8 +162,6 @@ def test_refuses_an_imported_table_without_a_stream(stack: Stack) -> None:
         ("deletion_protection", False),
         ("point_in_time_recovery", True),
         ("encryption", dynamodb.TableEncryptionV2.dynamo_owned_key()),
-        ("max_read_request_units", 1),
-        ("max_write_request_units", 1),
         ("warm_throughput", dynamodb.WarmThroughput(write_units_per_second=5000)),
         ("ranking_index", True),
     ],
@@ -184,7 +175,7 @@ def test_refuses_settings_of_a_table_that_is_not_its_own(argument: str, value: A
 def test_an_index_is_as_warm_as_its_table_unless_it_says_otherwise(stack: Stack) -> None:
     warm, cool = (dynamodb.WarmThroughput(write_units_per_second=units) for units in (9000, 5000))
     DedupCounterTable(stack, "Counters", ranking_index=True, warm_throughput=warm)
-    DedupCounterTable(stack, "Cool", ranking_index=True, warm_throughput=warm, index_warm_throughput=cool)
+    DedupCounterTable(stack, "Cool", ranking_index={"warm_throughput": cool}, warm_throughput=warm)
     tables = each(synthesized(stack), "AWS::DynamoDB::GlobalTable")
     units = [
         [part["WarmThroughput"]["WriteUnitsPerSecond"] for part in (table, *table["GlobalSecondaryIndexes"])]
@@ -245,10 +236,3 @@ def test_a_handle_is_checked(stack: Stack) -> None:
     elsewhere = new_stack(region="eu-west-1")
     with pytest.raises(InvalidArgumentError, match="and region eu-west-1"):
         DedupCounterTable.from_table_arn(elsewhere, "Counters", ARN)
-
-
-@pytest.mark.parametrize("argument", ["index_max_read_request_units", "index_max_write_request_units"])
-@pytest.mark.parametrize("value", [0, -1, 1.5, "10", True, 2**31])
-def test_the_units_of_an_index_are_positive(argument: str, value: Any, stack: Stack) -> None:
-    with pytest.raises(InvalidArgumentError, match=rf"^invalid {argument}="):
-        DedupCounterTable(stack, "Counters", **{"ranking_index": True, argument: value})

@@ -92,13 +92,13 @@ def table_everything(stack: Stack) -> None:
         deletion_protection=True,
         point_in_time_recovery=False,
         encryption=dynamodb.TableEncryptionV2.customer_managed_key(kms.Key(stack, "Key")),
-        max_read_request_units=1000,
-        max_write_request_units=2000,
+        billing=dynamodb.Billing.on_demand(max_read_request_units=1000, max_write_request_units=2000),
         warm_throughput=dynamodb.WarmThroughput(read_units_per_second=15_000, write_units_per_second=6_000),
-        ranking_index=True,
-        index_max_read_request_units=3000,
-        index_max_write_request_units=4000,
-        index_warm_throughput=dynamodb.WarmThroughput(write_units_per_second=5_000),
+        ranking_index={
+            "max_read_request_units": 3000,
+            "max_write_request_units": 4000,
+            "warm_throughput": dynamodb.WarmThroughput(write_units_per_second=5_000),
+        },
     )
     writer, reader = new_role(stack, "Writer"), new_role(stack, "Reader")
     counters.grant_accept(writer, VIEW)
