@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from typing import Any, Final, cast
 
-from aws_cdk import CfnResource, Duration, RemovalPolicy, Stack
+from aws_cdk import CfnResource, Duration, Names, RemovalPolicy, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
@@ -18,7 +16,6 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import (
-    MAX_SERVICE_NAME,
     is_service_name,
     require_duration,
     require_instance,
@@ -34,16 +31,11 @@ from dynamodb_counters.errors import InvalidArgumentError
 # Metrics are log lines without a level, which Lambda treats as INFO: a higher level would drop them.
 # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html
 _LOG_LEVELS: Final = (lambda_.ApplicationLogLevel.INFO, lambda_.ApplicationLogLevel.DEBUG)
-_OWN: Final = {
-    "application_log_level": "None; pass application_log_level_v2",
-    "events": "None: records that another source delivers would be lost",
-    "function_name": "None: a construct may have several functions",
-    "log_format": "None: logs are JSON",
-    "log_retention": "None; pass a log_group",
-    "logging_format": "None: logs are JSON",
-    "role": "None: each function has a role of its own",
-}
-"""Options that a construct chooses itself."""
+_OWN: Final = (
+    *("application_log_level", "log_format", "log_retention", "logging_format"),
+    *("events", "function_name", "role"),
+)
+"""Options that a construct chooses itself; logs are kept as long as those of `log_group`."""
 
 # https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
 _DESCRIBE: Final = ("ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets")
@@ -58,8 +50,6 @@ _ENVIRONMENT_BYTES: Final = 4096
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 _UNKNOWN: Final = "x" * 255
 """Stands for a value known only at deployment: as long as the longest table name."""
-_DIGEST: Final = 12
-_UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e]")
 
 
 class Observed(Construct):
@@ -179,18 +169,12 @@ class Observed(Construct):
 
 
 def _default_name(scope: Construct) -> str:
-    """Return the path below the name of the stack that is deployed: it differs between stages of one account.
-
-    Of a path that CloudWatch would refuse, return a part and the digest of the whole.
-    """
+    """Return the path below the name of the stack that is deployed: it differs between stages of one account."""
     stack = Stack.of(scope)
     while stack.nested_stack_parent is not None:
         stack = stack.nested_stack_parent
     path = stack.stack_name + scope.node.path.removeprefix(stack.node.path)
-    if is_service_name(path):
-        return path
-    digest = sha256(path.encode()).hexdigest()[:_DIGEST]
-    return f"{_UNPRINTABLE.sub('?', path)[: MAX_SERVICE_NAME - _DIGEST - 1]}-{digest}"
+    return path if is_service_name(path) else Names.unique_id(scope)
 
 
 def timeout_of(options: lambda_.FunctionOptions | None, default: Duration, low: int, high: int) -> Duration:
@@ -201,9 +185,9 @@ def timeout_of(options: lambda_.FunctionOptions | None, default: Duration, low: 
     if options is None:
         return default
     require_instance("function_options", options, lambda_.FunctionOptions, "a FunctionOptions of aws_cdk.aws_lambda")
-    for name, allowed in _OWN.items():
+    for name in _OWN:
         if (value := getattr(options, name)) is not None:
-            raise InvalidArgumentError(f"function_options.{name}", value, allowed)
+            raise InvalidArgumentError(f"function_options.{name}", value, "None: the construct chooses it")
     if options.application_log_level_v2 not in (None, *_LOG_LEVELS):
         allowed = "INFO or DEBUG: a higher level would drop the metrics"
         raise InvalidArgumentError(

@@ -27,6 +27,7 @@ _GIVEN_BY: Final[dict[str, tuple[type, ...]]] = {
 }
 _IAM: Final = ("accountId", "callerId", "principalOrgId", "userArn", "userId")
 _ALLOWED: Final = "a mapping of fields to claims, such as {'customer': 'claims.sub'}"
+_PATHS: Final = "_counters_paths"
 _RATE: Final = 1000
 _BURST: Final = 2000
 _AUTHORIZERS: Final = (
@@ -62,6 +63,14 @@ def require_throttling(allow_origins: Sequence[str], throttle_rate: int | None, 
     require_origins("allow_origins", allow_origins)
     require_integer("throttle_rate", _RATE if throttle_rate is None else throttle_rate, 1, 10_000)
     require_integer("throttle_burst", _BURST if throttle_burst is None else throttle_burst, 1, 5_000)
+
+
+def require_new_route(http_api: apigateway.HttpApi, path: str) -> None:
+    """Refuse a path that an API has already: CloudFormation would fail to create the second route."""
+    paths: set[str] = vars(http_api).setdefault(_PATHS, set())
+    if path in paths:
+        raise InvalidArgumentError("path", path, "a path that no other construct on this API has")
+    paths.add(path)
 
 
 def is_public(authorizer: apigateway.IHttpRouteAuthorizer) -> bool:

@@ -18,6 +18,7 @@ from cdk_dynamodb_counters._http import (
     build_api,
     is_public,
     require_authorizer,
+    require_new_route,
     require_served,
     require_tenant,
     require_throttling,
@@ -176,6 +177,7 @@ class CounterApi(Observed):
         if page:
             routes += [("/", _GET), ("/page/{name}", _GET)]
         for path, method in routes:
+            require_new_route(self._http_api, path)
             self._http_api.add_routes(path=path, methods=[method], integration=integration, authorizer=authorizer)
 
 

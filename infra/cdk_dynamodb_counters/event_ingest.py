@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, cast
+from typing import Any, Final, Literal, NamedTuple
 
-from aws_cdk import CfnResource, Duration, RemovalPolicy, Token
+from aws_cdk import Duration, RemovalPolicy, Token
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -26,13 +26,14 @@ from cdk_dynamodb_counters._functions import Observed, build_function, build_rol
 from cdk_dynamodb_counters._http import (
     build_api,
     require_authorizer,
+    require_new_route,
     require_posted,
     require_throttling,
     tenant_environment,
     warn_if_public,
 )
 from cdk_dynamodb_counters._monitoring import build_dashboard, graphs_of_api, of_queue
-from cdk_dynamodb_counters._synth import check_at_synth, late_text, resolved_property
+from cdk_dynamodb_counters._synth import late_text
 from cdk_dynamodb_counters._tables import TableDeclarations, require_same_place
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable, accepting, grant
 from dynamodb_counters._declarations import Event
@@ -334,6 +335,7 @@ class EventIngest(Observed):
 
     def _build_route(self, path: str, authorizer: apigateway.IHttpRouteAuthorizer) -> None:
         """Build the route that takes events: to the receiver, or straight to the queue if there is none."""
+        require_new_route(self._http_api, path)
         receiver = self._receiver
         route = apigateway.HttpRoute(
             self,
@@ -349,7 +351,6 @@ class EventIngest(Observed):
         )
         if receiver is None:
             _respond_202(route)
-        check_at_synth(self, lambda: _repeated_route(route))
         warn_if_public(self, authorizer, "anybody can post events, which are counted and cost you money.")
 
     def _add_alarms(self) -> None:
@@ -439,24 +440,6 @@ def _direct_integration(queue: sqs.Queue) -> apigateway.HttpRouteIntegration:
         # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-aws-services-reference.html#SQS-SendMessage
         .custom("MessageAttributes", '{"taken":{"DataType":"Number","StringValue":"${context.requestTimeEpoch}"}}'),
     )
-
-
-def _repeated_route(route: apigateway.HttpRoute) -> str | None:
-    """Find another route of the same API with the same key: CloudFormation would fail to create the second one."""
-    for other in route.node.root.node.find_all():
-        if (
-            isinstance(other, apigateway.HttpRoute)
-            and other.node.addr != route.node.addr
-            and other.http_api.node.addr == route.http_api.node.addr
-            and _route_key(other) == _route_key(route)
-        ):
-            allowed = f"each route of an API only once, but {other.node.path!r} is the same; pass another path="
-            return str(InvalidArgumentError("route", _route_key(route), allowed))
-    return None
-
-
-def _route_key(route: apigateway.HttpRoute) -> object:
-    return resolved_property(cast(CfnResource, route.node.default_child), "routeKey")
 
 
 def _respond_202(route: apigateway.HttpRoute) -> None:
