@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from aws_cdk import Annotations, Duration, Stack, Token
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
-from aws_cdk import aws_eventschemas as schemas
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
@@ -40,53 +38,6 @@ _BATCH: Final = 100
 _LARGEST: Final = 5_000_000_000
 _DECIMALS: Final = 6
 
-_TEXT: Final = {"type": "string"}
-_NUMBER: Final[dict[str, Any]] = {"oneOf": [{"type": "number"}, {"type": "string"}]}
-"""As text beyond 64 bits."""
-_NUMBER_OR_NULL: Final = {**_NUMBER, "nullable": True}
-_DETAIL: Final[dict[str, Any]] = {
-    "id": {**_TEXT, "description": "The crossing, the same however often it is delivered."},
-    "threshold": _TEXT,
-    "aggregate": _TEXT,
-    "group": {"type": "object", "additionalProperties": _TEXT, "description": "The group's fields."},
-    "measure": _TEXT,
-    "level": _NUMBER,
-    "old": {**_NUMBER_OR_NULL, "description": "The value before; null if there was none."},
-    "new": {**_NUMBER_OR_NULL, "description": "The value after; null if there is none."},
-    "direction": {**_TEXT, "enum": ["up", "down"]},
-    "at": {**_TEXT, "format": "date-time"},
-    "sequence": {**_TEXT, "description": "Grows with each change of the group; texts of one length."},
-}
-_ENVELOPE: Final[dict[str, Any]] = {
-    "version": _TEXT,
-    "id": {**_TEXT, "description": "Another one for each delivery: see detail.id."},
-    "source": {**_TEXT, "enum": [EVENT_SOURCE]},
-    "detail-type": {**_TEXT, "enum": [DETAIL_TYPE]},
-    "account": _TEXT,
-    "region": _TEXT,
-    "time": {**_TEXT, "format": "date-time"},
-    "resources": {"type": "array", "items": _TEXT, "description": "The table's ARN."},
-    "detail": {"$ref": "#/components/schemas/ThresholdCrossed"},
-}
-SCHEMA: Final[dict[str, Any]] = {
-    "openapi": "3.0.0",
-    "info": {"version": "1.0.0", "title": "ThresholdCrossed"},
-    "paths": {},
-    "components": {
-        "schemas": {
-            "AWSEvent": {
-                "type": "object",
-                "x-amazon-events-source": EVENT_SOURCE,
-                "x-amazon-events-detail-type": DETAIL_TYPE,
-                "required": list(_ENVELOPE),
-                "properties": _ENVELOPE,
-            },
-            "ThresholdCrossed": {"type": "object", "required": list(_DETAIL), "properties": _DETAIL},
-        }
-    },
-}
-"""The event of a crossed threshold, as EventBridge's code bindings read it."""
-
 
 class ThresholdEvents(Observed):
     """Puts an event on EventBridge for each line that a group of a table crosses. A table has one.
@@ -103,8 +54,6 @@ class ThresholdEvents(Observed):
         The lines, at least one, of aggregates that are declared to the table's `StreamAggregator`.
     event_bus : IEventBus, optional
         Where events go, in the same Region. Default: the account's default bus.
-    schema_registry : str, optional
-        The name of an EventBridge schema registry that the event's schema goes to. Default: it goes to none.
     service_name : str, optional
         Name in logs, and the ``service`` dimension of metrics. Default: the stack's name and the path in it.
     function_options : aws_lambda.FunctionOptions, optional
@@ -137,7 +86,6 @@ class ThresholdEvents(Observed):
         table: DedupCounterTable,
         thresholds: Sequence[Threshold],
         event_bus: events.IEventBus | None = None,
-        schema_registry: str | None = None,
         service_name: str | None = None,
         function_options: lambda_.FunctionOptions | None = None,
         on_failure_bucket: s3.IBucket | None = None,
@@ -150,8 +98,6 @@ class ThresholdEvents(Observed):
         self._thresholds = _require_thresholds(thresholds)
         if event_bus is not None:
             require_member("event_bus", event_bus, "grant_put_events_to", "an EventBus")
-        if schema_registry is not None and not (isinstance(schema_registry, str) and schema_registry):
-            raise InvalidArgumentError("schema_registry", schema_registry, "the name of a registry")
         require_bucket(on_failure_bucket)
         super().__init__(scope, construct_id, service_name, function_options, alarm_actions)
         require_same_place("table", self, table.table)
@@ -192,8 +138,6 @@ class ThresholdEvents(Observed):
             max_batching_window=Duration.seconds(1),
             filters=[lambda_.FilterCriteria.filter(crossing)],
         )
-        if schema_registry is not None:
-            _build_schema(self, schema_registry)
         self._add_alarms()
         self._dashboard = build_dashboard(self, self._graphs(), self._alarms) if dashboard else None
         problem = "thresholds are never crossed"
@@ -354,27 +298,6 @@ def _require_thresholds(thresholds: object) -> tuple[Threshold, ...]:
     if not names or len({*names}) < len(names):
         raise InvalidArgumentError("thresholds", names, "at least one, each name only once")
     return tuple(sorted(given, key=lambda threshold: str(threshold.name)))
-
-
-def _build_schema(scope: Construct, registry: str) -> None:
-    name = f"{EVENT_SOURCE}@{DETAIL_TYPE.replace(' ', '')}"
-    here = Stack.of(scope).environment
-    for other in scope.node.root.node.find_all():
-        if (
-            isinstance(other, schemas.CfnSchema)
-            and (other.registry_name, other.schema_name) == (registry, name)
-            and Stack.of(other).environment == here
-        ):
-            allowed = f"a registry without this event's schema, which the one at {other.node.path!r} registers there"
-            raise InvalidArgumentError("schema_registry", registry, allowed)
-    schemas.CfnSchema(
-        scope,
-        "Schema",
-        registry_name=registry,
-        schema_name=name,
-        type="OpenApi3",
-        content=json.dumps(SCHEMA),
-    )
 
 
 def _listed(levels: Iterable[int | Decimal]) -> str:

@@ -99,7 +99,6 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         **ALARMED,
         "thresholds": [None, [], POPULAR, "popular", [VIEWS], [POPULAR, POPULAR], [replace(POPULAR, aggregate=None)]],
         "event_bus": ["default", 1, EventBus],
-        "schema_registry": ["", 1, True],
         "on_failure_bucket": ["failures", 1],
     },
     EventIngest: {

@@ -183,7 +183,6 @@ def thresholds_everything(stack: Stack) -> None:
             Threshold("quota", SITE, at=[Decimal("0.8"), 1], direction="both", burst="highest", once=True),
         ],
         event_bus=events.EventBus(stack, "Bus"),
-        schema_registry="events",
         on_failure_bucket=s3.Bucket(stack, "Bucket", encryption_key=key),
         service_name="crossed",
         alarm_actions=[topic(stack)],

@@ -14,7 +14,6 @@ from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
 
-import fastjsonschema
 import pytest
 from aws_cdk import Environment, Stack
 from aws_cdk import aws_dynamodb as dynamodb
@@ -24,12 +23,11 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, ThresholdEvents
-from cdk_dynamodb_counters.threshold_events import SCHEMA
 from dynamodb_counters import Aggregate, Items, TableKeys, Threshold
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._fold.crossing_events import event_entry
 from dynamodb_counters.errors import InvalidArgumentError
-from tests.unit.handlers.test_notifier import ARN, BUSY, MEAN, PLAN, crossed
+from tests.unit.handlers.test_notifier import ARN, BUSY, crossed
 from tests.unit.infra.support import (
     POPULAR,
     PROJECT,
@@ -40,7 +38,6 @@ from tests.unit.infra.support import (
     imported,
     new_app,
     new_stack,
-    properties,
     synthesized,
 )
 
@@ -185,19 +182,6 @@ def test_a_rule_of_another_account_s_bus_is_refused() -> None:
         made[1].on_crossed("All")
 
 
-def test_a_registry_has_the_schema_once() -> None:
-    app = new_app()
-    here, there = (Stack(app, region, env=Environment(region=f"{region}-1")) for region in ("us-east", "eu-west"))
-    build(ThresholdEvents, here, schema_registry="events")
-    build(ThresholdEvents, there, schema_registry="events")
-    other = DedupCounterTable(here, "Other")
-    build(ThresholdEvents, here, construct_id="Second", table=other, schema_registry="others")
-    with pytest.raises(
-        InvalidArgumentError, match=r"^invalid schema_registry='events': expected .*'us-east/Crossed/Sc"
-    ):
-        build(ThresholdEvents, here, construct_id="Third", table=DedupCounterTable(here, "C"), schema_registry="events")
-
-
 @pytest.mark.parametrize("is_first", [True, False])
 def test_failures_of_crossings_and_of_counting_have_buckets_of_their_own(stack: Stack, is_first: bool) -> None:
     counters, bucket = build(DedupCounterTable, stack), s3.Bucket(stack, "Failures")
@@ -285,25 +269,6 @@ def test_a_target_gets_the_events(stack: Stack, counters: DedupCounterTable) -> 
     made.on_crossed("ToQueue", target=targets.SqsQueue(queue))
     [target] = rule(stack)["Targets"]
     assert target["Arn"] == stack.resolve(queue.queue_arn)
-
-
-def test_the_schema_is_registered_if_asked_for(stack: Stack, counters: DedupCounterTable) -> None:
-    build(StreamAggregator, stack, table=counters)
-    build(ThresholdEvents, stack, table=counters, schema_registry="events")
-    schema = properties(synthesized(stack), "AWS::EventSchemas::Schema")
-    assert (schema["RegistryName"], schema["SchemaName"]) == ("events", "dynamodb-counters@ThresholdCrossed")
-    assert json.loads(schema["Content"]) == SCHEMA
-
-
-def test_the_schema_fits_the_event() -> None:
-    described = {**SCHEMA["components"]["schemas"]["ThresholdCrossed"], "additionalProperties": False}
-    described["properties"] = {
-        name: {"oneOf": [*kind["oneOf"], {"type": "null"}]} if kind.get("nullable") else kind
-        for name, kind in described["properties"].items()
-    }
-    validate = fastjsonschema.compile(described)
-    for record in crossed(PLAN, BUSY, MEAN, units=[9, 5, -9, 10**20]):
-        validate(json.loads(event_entry(record["dynamodb"]["NewImage"], ARN, "")["Detail"]))
 
 
 def test_the_signer_of_the_documentation_sends_what_standard_webhooks_verifies(monkeypatch: pytest.MonkeyPatch) -> None:
