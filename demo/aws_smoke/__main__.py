@@ -21,8 +21,8 @@ from demo.terminal import Progress  # noqa: E402
 _MOST_EVENTS: Final = 10_000
 PLAN: Final = """\
 Account {account.number}, region {account.region}, as {account.caller}.
-Creates the stack {name}: a copy of the blog behind IAM with a table, an HTTP API, functions, queues, alarms and a
-dashboard. Sends {options.events:,} events, reads counts, and removes all of it again, what is retained included.
+Creates the stack {name}: a copy of the blog behind IAM with a table, an HTTP API, functions, queues and
+alarms. Sends {options.events:,} events, reads counts, and removes all of it again, what is retained included.
 Takes about a quarter of an hour and costs some cents.
 """
 

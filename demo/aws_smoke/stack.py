@@ -25,7 +25,7 @@ def build(app: App, name: str, environment: Environment | None = None) -> Stack:
     """Add the stack to an app; what its constructs retain is removed by name."""
     stack = Stack(app, name, env=environment, description="A smoke test of exact counting; may be deleted")
     counters = DedupCounterTable(stack, "Counters", ranking_index=True)
-    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS, SITE], dashboard=True)
+    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS, SITE])
     WindowedCounter(stack, "Rolling", table=counters, window=ROLLING)
     api = CounterApi(stack, "Api", table=counters, shown=[VIEWS, SITE, ROLLING])
     common = {"table": counters, "event": VIEW, "http_api": api.http_api, "authorizer": HttpIamAuthorizer()}

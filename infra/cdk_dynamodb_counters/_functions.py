@@ -13,6 +13,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import (
@@ -23,10 +24,12 @@ from cdk_dynamodb_counters._arguments import (
     require_member,
     require_service_name,
 )
-from cdk_dynamodb_counters._monitoring import NAMESPACE, new_metric, of_function, of_mapping
 from cdk_dynamodb_counters._staging import staged_code
 from cdk_dynamodb_counters._synth import check_at_synth, resolved_property
 from dynamodb_counters.errors import InvalidArgumentError
+
+NAMESPACE: Final = "DynamoDBCounters"
+"""CloudWatch namespace of the runtime's own metrics."""
 
 # Metrics are log lines without a level, which Lambda treats as INFO: a higher level would drop them.
 # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html
@@ -52,11 +55,28 @@ _UNKNOWN: Final = "x" * 255
 """Stands for a value known only at deployment: as long as the longest table name."""
 
 
+def _metric(namespace: str, name: str, dimensions: dict[str, str], **props: Any) -> cloudwatch.Metric:
+    """Return a metric of sums of 5 minutes, unless ``props`` say otherwise."""
+    defaults = {"period": Duration.minutes(5), "statistic": "Sum"}
+    return cloudwatch.Metric(namespace=namespace, metric_name=name, dimensions_map=dimensions, **{**defaults, **props})
+
+
+def of_function(function: lambda_.IFunction, name: str, **props: Any) -> cloudwatch.Metric:
+    return _metric("AWS/Lambda", name, {"FunctionName": function.function_name}, **props)
+
+
+def of_mapping(mapping: lambda_.EventSourceMapping, name: str, **props: Any) -> cloudwatch.Metric:
+    return _metric("AWS/Lambda", name, {"EventSourceMappingUUID": mapping.event_source_mapping_id}, **props)
+
+
+def of_queue(queue: sqs.Queue, name: str, **props: Any) -> cloudwatch.Metric:
+    return _metric("AWS/SQS", name, {"QueueName": queue.queue_name}, **{"statistic": "Maximum", **props})
+
+
 class Observed(Construct):
-    """A construct with a function, one log group, one service name, alarms and an optional dashboard."""
+    """A construct with a function, one log group, one service name and alarms."""
 
     _function: lambda_.Function
-    _dashboard: cloudwatch.Dashboard | None
 
     def __init__(
         self,
@@ -100,11 +120,6 @@ class Observed(Construct):
         return tuple(self._alarms)
 
     @property
-    def dashboard(self) -> cloudwatch.Dashboard | None:
-        """The dashboard; None without ``dashboard=True``."""
-        return self._dashboard
-
-    @property
     def service_name(self) -> str:
         """The service name in logs, and the ``service`` dimension of the metrics."""
         return self._service_name
@@ -119,7 +134,7 @@ class Observed(Construct):
         **props
             Those of CDK's ``Metric``, such as ``period`` and ``statistic``. Default: sums of 5 minutes.
         """
-        return new_metric(NAMESPACE, metric_name, {"service": self._service_name}, **props)
+        return _metric(NAMESPACE, metric_name, {"service": self._service_name}, **props)
 
     def _add_alarm(
         self,
@@ -163,9 +178,6 @@ class Observed(Construct):
             below=True,
             treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
         )
-
-    def _graph_of_function(self) -> list[cloudwatch.Metric]:
-        return [of_function(self._function, "Errors"), of_function(self._function, "Throttles")]
 
 
 def _default_name(scope: Construct) -> str:

@@ -25,7 +25,6 @@ from cdk_dynamodb_counters._http import (
     tenant_environment,
     warn_if_public,
 )
-from cdk_dynamodb_counters._monitoring import build_dashboard, graphs_of_api
 from cdk_dynamodb_counters._synth import acknowledge_resource
 from cdk_dynamodb_counters._tables import TableDeclarations, require_same_place
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
@@ -76,8 +75,6 @@ class CounterApi(Observed):
         ARM64, and a log group that keeps logs for a month.
     service_name : str, optional
         Name in logs. Default: the stack's name and the path in it.
-    dashboard : bool, optional
-        Whether to create a dashboard. Default: no.
 
     Raises
     ------
@@ -106,7 +103,6 @@ class CounterApi(Observed):
         throttle_burst: int = 2000,
         function_options: lambda_.FunctionOptions | None = None,
         service_name: str | None = None,
-        dashboard: bool = False,
     ) -> None:
         authorizer = authorizers.HttpIamAuthorizer() if authorizer is None else authorizer
         cache_age = Duration.seconds(5) if cache_age is None else cache_age
@@ -163,8 +159,6 @@ class CounterApi(Observed):
         subject = "counts and the events" if readable else "counts"
         risk = f"anybody can read the {subject} it shows, and each request costs you money."
         warn_if_public(self, authorizer, risk)
-        graphs = {**graphs_of_api(self._http_api), "Function": self._graph_of_function()}
-        self._dashboard = build_dashboard(self, graphs) if dashboard else None
 
     @property
     def http_api(self) -> apigateway.HttpApi:

@@ -22,7 +22,7 @@ from cdk_dynamodb_counters._arguments import (
     require_integer,
     require_route,
 )
-from cdk_dynamodb_counters._functions import Observed, build_function, build_role, is_emulated, timeout_of
+from cdk_dynamodb_counters._functions import Observed, build_function, build_role, is_emulated, of_queue, timeout_of
 from cdk_dynamodb_counters._http import (
     build_api,
     require_authorizer,
@@ -32,7 +32,6 @@ from cdk_dynamodb_counters._http import (
     tenant_environment,
     warn_if_public,
 )
-from cdk_dynamodb_counters._monitoring import build_dashboard, graphs_of_api, of_queue
 from cdk_dynamodb_counters._synth import late_text
 from cdk_dynamodb_counters._tables import TableDeclarations, require_same_place
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable, accepting, grant
@@ -123,8 +122,6 @@ class EventIngest(Observed):
         Default: 512 MiB and 1 minute; see `CounterApi` for what else differs from Lambda's defaults.
     service_name : str, optional
         Name in logs, and the ``service`` dimension of metrics. Default: the stack's name and the path in it.
-    dashboard : bool, optional
-        Whether to create a dashboard. Default: no.
     alarm_actions : sequence of IAlarmAction, optional
         Actions of alarms. Default: none.
 
@@ -160,7 +157,6 @@ class EventIngest(Observed):
         max_concurrency: int | None = None,
         function_options: lambda_.FunctionOptions | None = None,
         service_name: str | None = None,
-        dashboard: bool = False,
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
     ) -> None:
         timeout = timeout_of(function_options, Duration.minutes(1), 5, 900)
@@ -205,7 +201,6 @@ class EventIngest(Observed):
             self._receiver = self._build_receiver(aggregates, environment)
         self._build_route(path, authorizer)
         self._add_alarms()
-        self._dashboard = build_dashboard(self, self._graphs(), self._alarms) if dashboard else None
 
     @property
     def event_source_mapping(self) -> lambda_.EventSourceMapping:
@@ -377,19 +372,6 @@ class EventIngest(Observed):
             900,
             "An event has waited 15 minutes, and could not be accepted again.",
         )
-
-    def _graphs(self) -> dict[str, list[cloudwatch.Metric]]:
-        others = ("Duplicate", "Conflicting", "Rejected", "TooLate", "Failed")
-        return {
-            **graphs_of_api(self._http_api),
-            "Events": [self.metric_accepted(), *(self.metric(f"Events{name}") for name in others)],
-            "Waiting (s)": [
-                of_queue(self._queue, "ApproximateAgeOfOldestMessage"),
-                self.metric("OldestUnfinished", statistic="Maximum"),
-            ],
-            "Dead letters": [self.metric_dead_letters()],
-            "Function": self._graph_of_function(),
-        }
 
 
 def _batching(

@@ -28,9 +28,9 @@ from cdk_dynamodb_counters._functions import (
     build_role,
     is_emulated,
     is_isolated,
+    of_function,
     timeout_of,
 )
-from cdk_dynamodb_counters._monitoring import build_dashboard, of_function, of_mapping
 from cdk_dynamodb_counters._streams import (
     build_mapping,
     grant_failures,
@@ -101,8 +101,6 @@ class StreamAggregator(Observed):
         Share of the groups that are compared, above 0 and up to 1. Default: 1.
     alarm_actions : sequence of IAlarmAction, optional
         Actions of alarms. Default: none.
-    dashboard : bool, optional
-        Whether to create a dashboard. Default: no.
 
     Raises
     ------
@@ -131,7 +129,6 @@ class StreamAggregator(Observed):
         verify_every: Duration | None = None,
         verify_sample: float = 1,
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
-        dashboard: bool = False,
     ) -> None:
         max_batching_window = Duration.seconds(1) if max_batching_window is None else max_batching_window
         quarantine_retention = Duration.days(90) if quarantine_retention is None else quarantine_retention
@@ -192,7 +189,6 @@ class StreamAggregator(Observed):
         watch = None if is_emulated(self) else self._build_rules()
         self._verifier = None if verify_every is None else self._build_verifier(verify_every, verify_sample)
         self._add_alarms(watch, verify_every)
-        self._dashboard = build_dashboard(self, self._graphs(), self._alarms) if dashboard else None
         for find_problem in (
             self._incomplete_declarations,
             self._missing_ranking_index,
@@ -460,22 +456,6 @@ class StreamAggregator(Observed):
                 below=True,
                 treat_missing_data=_MISSING.BREACHING,
             )
-
-    def _graphs(self) -> dict[str, list[cloudwatch.Metric]]:
-        mappings = [mapping for mapping in (self._mapping, self._source_mapping) if mapping is not None]
-        return {
-            "Lag (ms)": [self.metric_iterator_age()],
-            "Counted": [self.metric_records(), self.metric("ItemsUpdated"), self.metric("AlreadyCounted")],
-            "Not counted": [self.metric("Quarantined"), self.metric("LateEvents")],
-            "Waiting for repair": [self.metric_uncounted()],
-            "Polled": [of_mapping(mapping, "PolledEventCount") for mapping in mappings],
-            "On failure": [
-                *(of_mapping(mapping, "OnFailureDestinationDeliveredEventCount") for mapping in mappings),
-                of_function(self._function, "DestinationDeliveryFailures"),
-            ],
-            "Function": self._graph_of_function(),
-            "Cost": [self.metric("WriteUnits")],
-        }
 
     def _incomplete_declarations(self) -> str | None:
         """Find an aggregator without declarations, or with one whose source is not declared."""

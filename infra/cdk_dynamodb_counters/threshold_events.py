@@ -15,8 +15,15 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import require_choice, require_instance, require_list, require_member
-from cdk_dynamodb_counters._functions import Observed, build_function, build_role, is_isolated, timeout_of
-from cdk_dynamodb_counters._monitoring import build_dashboard, of_function, of_mapping
+from cdk_dynamodb_counters._functions import (
+    Observed,
+    build_function,
+    build_role,
+    is_isolated,
+    of_function,
+    of_mapping,
+    timeout_of,
+)
 from cdk_dynamodb_counters._streams import (
     build_mapping,
     grant_failures,
@@ -64,8 +71,6 @@ class ThresholdEvents(Observed):
         uncounted. Default: a bucket is created, encrypted and retained.
     alarm_actions : sequence of IAlarmAction, optional
         Actions of alarms. Default: none.
-    dashboard : bool, optional
-        Whether to create a dashboard. Default: no.
 
     Raises
     ------
@@ -90,7 +95,6 @@ class ThresholdEvents(Observed):
         function_options: lambda_.FunctionOptions | None = None,
         on_failure_bucket: s3.IBucket | None = None,
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
-        dashboard: bool = False,
     ) -> None:
         timeout = timeout_of(function_options, Duration.minutes(1), 30, 900)
         require_instance("table", table, DedupCounterTable)
@@ -139,7 +143,6 @@ class ThresholdEvents(Observed):
             filters=[lambda_.FilterCriteria.filter(crossing)],
         )
         self._add_alarms()
-        self._dashboard = build_dashboard(self, self._graphs(), self._alarms) if dashboard else None
         problem = "thresholds are never crossed"
         check_at_synth(self, lambda: self._declarations.require_aggregator(table.node.path, problem))
         check_at_synth(self, self._unarmed_thresholds)
@@ -275,17 +278,6 @@ class ThresholdEvents(Observed):
             1,
             "EventBridge has refused crossings that it can never take. Their items are in the table.",
         )
-
-    def _graphs(self) -> dict[str, list[cloudwatch.Metric]]:
-        return {
-            "Wait (ms)": [of_function(self._function, "IteratorAge", statistic="Maximum")],
-            "Crossings": [self.metric(f"Crossings{name}") for name in ("Delivered", "Refused", "Undeliverable")],
-            "On failure": [
-                of_mapping(self._mapping, "OnFailureDestinationDeliveredEventCount"),
-                of_function(self._function, "DestinationDeliveryFailures"),
-            ],
-            "Function": self._graph_of_function(),
-        }
 
 
 def _require_thresholds(thresholds: object) -> tuple[Threshold, ...]:

@@ -39,7 +39,7 @@ _ROOMS = {
         __init__
     """,
     _CONSTRUCTS: """
-        _arguments _monitoring _staging _synth
+        _arguments _staging _synth
         _functions _http _tables
         _streams
         dedup_counter_table live_page

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from aws_cdk import Duration, Stack
+from aws_cdk import Duration
 
-from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, ThresholdEvents
+from cdk_dynamodb_counters import DedupCounterTable, EventIngest, StreamAggregator, ThresholdEvents
 from dynamodb_counters import Aggregate, Count, Event, Items, Threshold
 from tests.unit.infra.support import PROJECT, build, each, imported, new_stack, synthesized
 
@@ -129,19 +129,6 @@ def test_crossings_that_wait_raise_an_alarm_long_before_they_are_given_up(always
     assert not fires(always["CrossingsWaitAlarm"], [quarter, None])
     for name in ("CrossingsGivenUpAlarm", "CrossingsDroppedAlarm", "CrossingsUndeliverableAlarm"):
         assert fires(always[name], [1])
-
-
-@pytest.mark.parametrize("construct", [StreamAggregator, EventIngest, CounterApi])
-def test_a_dashboard_is_built_if_asked_for_and_shows_the_alarms_if_there_are_any(
-    construct: Any, stack: Stack, counters: DedupCounterTable
-) -> None:
-    plain = build(construct, stack, table=counters, construct_id="Plain")
-    other = build(DedupCounterTable, stack, construct_id="Other")
-    shown = build(construct, stack, table=other, dashboard=True, construct_id="Shown")
-    assert plain.dashboard is None
-    assert shown.dashboard is not None
-    [dashboard] = each(synthesized(stack), "AWS::CloudWatch::Dashboard")
-    assert ('"type":"alarm"' in str(dashboard["DashboardBody"])) == (construct is not CounterApi)
 
 
 def test_every_alarm_links_to_its_section_of_the_runbook() -> None:

@@ -153,7 +153,7 @@ OF_CDK: dict[str, list[Any]] = {
     "billing": ["on-demand"],
 }
 """Arguments of which jsii refuses a value of another type by name."""
-FLAGS = {"dashboard", "ranking_index", "props"}
+FLAGS = {"ranking_index", "props"}
 
 CASES = [
     pytest.param(target, argument, value, id=f"{target.__name__}-{argument}-{index}")

@@ -1,4 +1,4 @@
-"""Alarms and dashboards watch metrics that exist: AWS's own, or those that the template's functions emit.
+"""Alarms watch metrics that exist: AWS's own, or those that the template's functions emit.
 
 The functions run with the template's environment variables on an in-memory table, and the tests read their logs.
 """
@@ -58,7 +58,7 @@ Metric = tuple[str, str, tuple[tuple[str, str], ...]]
 def resources() -> dict[str, Any]:
     stack = new_stack()
     counters = build(DedupCounterTable, stack)
-    watched = {"table": counters, "dashboard": True}
+    watched = {"table": counters}
     build(StreamAggregator, stack, aggregates=[VIEWS, SITE], **watched)
     build(WindowedCounter, stack, table=counters)
     build(ThresholdEvents, stack, **watched)
@@ -144,16 +144,6 @@ def of_alarms(resources: dict[str, Any]) -> Iterator[Metric]:
             yield alarm["Namespace"], alarm["MetricName"], tuple(sorted(dimensions))
 
 
-def of_dashboards(resources: dict[str, Any]) -> Iterator[Metric]:
-    for resource in resources.values():
-        if resource["Type"] == "AWS::CloudWatch::Dashboard":
-            _, parts = resource["Properties"]["DashboardBody"]["Fn::Join"]
-            for widget in json.loads("".join(map(text, parts)))["widgets"]:
-                for row in widget["properties"].get("metrics", []):
-                    namespace, name, *dimensions = (part for part in row if isinstance(part, str))
-                    yield namespace, name, tuple(sorted(zip(dimensions[::2], dimensions[1::2], strict=True)))
-
-
 def text(value: Any) -> str:
     """Replace a reference, or a queue's name attribute, by the logical id of the resource."""
     if isinstance(value, str):
@@ -184,12 +174,6 @@ def test_every_alarm_watches_a_metric_that_exists(resources: dict[str, Any], emi
     watched = list(of_alarms(resources))
     assert len(watched) == 5 + 6 + 3
     assert [metric for metric in watched if not exists(metric, resources, emitted)] == []
-
-
-def test_every_dashboard_shows_metrics_that_exist(resources: dict[str, Any], emitted: Counter[Metric]) -> None:
-    shown = list(of_dashboards(resources))
-    assert {name for _, name, _ in shown} >= {"Records", "EventsAccepted", "IteratorAge", "4xx"}
-    assert [metric for metric in shown if not exists(metric, resources, emitted)] == []
 
 
 def test_the_metrics_say_what_was_done(emitted: Counter[Metric]) -> None:

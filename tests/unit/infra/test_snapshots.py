@@ -75,7 +75,6 @@ def everything(stack: Stack) -> dict[str, Any]:
 CHANGED: dict[str, Any] = {
     "throttle_rate": 10,
     "throttle_burst": 20,
-    "dashboard": True,
 }
 
 
@@ -121,7 +120,6 @@ def aggregator_everything(stack: Stack) -> None:
         quarantine_retention=Duration.days(7),
         on_failure_bucket=s3.Bucket(stack, "Bucket", encryption_key=key),
         alarm_actions=[topic(stack)],
-        dashboard=True,
         function_options=lambda_.FunctionOptions(
             memory_size=2048,
             timeout=Duration.minutes(15),
@@ -186,7 +184,6 @@ def thresholds_everything(stack: Stack) -> None:
         on_failure_bucket=s3.Bucket(stack, "Bucket", encryption_key=key),
         service_name="crossed",
         alarm_actions=[topic(stack)],
-        dashboard=True,
         function_options=lambda_.FunctionOptions(memory_size=256, timeout=Duration.seconds(30), **everything(stack)),
     )
     crossed.on_crossed("Popular", threshold=POPULAR, level=1000, direction="up", target=targets.SqsQueue(queue(stack)))
