@@ -76,7 +76,16 @@ def of_queue(queue: sqs.Queue, name: str, **props: Any) -> cloudwatch.Metric:
 class Observed(Construct):
     """A construct with a function, one log group, one service name and alarms."""
 
-    _function: lambda_.Function
+    function: lambda_.Function
+    """The function that does the construct's work."""
+    function_options: lambda_.FunctionOptions
+    """The options of the functions."""
+    log_group: logs.ILogGroup
+    """The log group of the functions; an HTTP API created here has one of its own."""
+    service_name: str
+    """The service name in logs, and the ``service`` dimension of the metrics."""
+    alarms: list[cloudwatch.Alarm]
+    """The alarms; a `CounterApi` has none."""
 
     def __init__(
         self,
@@ -92,37 +101,12 @@ class Observed(Construct):
         for action in require_list("alarm_actions", alarm_actions, object, allowed):
             require_member("alarm_actions", action, "bind", allowed)
         super().__init__(scope, construct_id)
-        self._function_options = options or lambda_.FunctionOptions()
-        self._service_name = _default_name(self) if service_name is None else service_name
-        given = cast("logs.ILogGroup | None", self._function_options.log_group)
-        self._log_group = given or logs.LogGroup(self, "LogGroup", retention=logs.RetentionDays.ONE_MONTH)
+        self.function_options = options or lambda_.FunctionOptions()
+        self.service_name = _default_name(self) if service_name is None else service_name
+        given = cast("logs.ILogGroup | None", self.function_options.log_group)
+        self.log_group = given or logs.LogGroup(self, "LogGroup", retention=logs.RetentionDays.ONE_MONTH)
         self._alarm_actions = alarm_actions
-        self._alarms: list[cloudwatch.Alarm] = []
-
-    @property
-    def function(self) -> lambda_.Function:
-        """The function that does the construct's work."""
-        return self._function
-
-    @property
-    def function_options(self) -> lambda_.FunctionOptions:
-        """The options of the functions."""
-        return self._function_options
-
-    @property
-    def log_group(self) -> logs.ILogGroup:
-        """The log group of the functions; an HTTP API created here has one of its own."""
-        return self._log_group
-
-    @property
-    def alarms(self) -> tuple[cloudwatch.Alarm, ...]:
-        """The alarms; a `CounterApi` has none."""
-        return tuple(self._alarms)
-
-    @property
-    def service_name(self) -> str:
-        """The service name in logs, and the ``service`` dimension of the metrics."""
-        return self._service_name
+        self.alarms = []
 
     def metric(self, metric_name: str, **props: Any) -> cloudwatch.Metric:
         """Return a metric that the functions emit, by its name in the `table of metrics <../monitoring.md>`_.
@@ -134,15 +118,15 @@ class Observed(Construct):
         **props
             Those of CDK's ``Metric``, such as ``period`` and ``statistic``. Default: sums of 5 minutes.
         """
-        return _metric(NAMESPACE, metric_name, {"service": self._service_name}, **props)
+        return _metric(NAMESPACE, metric_name, {"service": self.service_name}, **props)
 
     def _add_alarm(
         self,
         construct_id: str,
         metric: cloudwatch.Metric,
-        threshold: float,
         description: str,
         *,
+        threshold: float = 1,
         below: bool = False,
         retained: bool = False,
         **props: Any,
@@ -166,13 +150,12 @@ class Observed(Construct):
         if retained:
             alarm.apply_removal_policy(RemovalPolicy.RETAIN)
         alarm.add_alarm_action(*self._alarm_actions)
-        self._alarms.append(alarm)
+        self.alarms.append(alarm)
 
     def _add_polling_alarm(self, construct_id: str, mapping: lambda_.EventSourceMapping, stream: str) -> None:
         self._add_alarm(
             construct_id,
             of_mapping(mapping, "PolledEventCount", statistic="SampleCount"),
-            1,
             f"Lambda has not polled {stream} for 15 minutes: the mapping is disabled, or its role or a key is broken.",
             evaluation_periods=3,
             below=True,

@@ -86,6 +86,9 @@ class CounterApi(Observed):
     >>> CounterApi(stack, "Api", table=counters, shown=[VIEWS, ROLLING])  # doctest: +SKIP
     """
 
+    http_api: apigateway.HttpApi
+    """The API; pass it to `EventIngest` to serve both from one."""
+
     def __init__(
         self,
         scope: Construct,
@@ -123,7 +126,7 @@ class CounterApi(Observed):
         declared.warn_if_uncounted(
             self, lambda: [one.name for one in declarations if one not in declared.declarations], "this API shows"
         )
-        self._http_api = build_api(
+        self.http_api = build_api(
             self,
             description="Serves counts",
             allow_origins=allow_origins,
@@ -145,7 +148,7 @@ class CounterApi(Observed):
         role = build_role(self, "Role", "Reads a table's counts")
         table.grant_read(role)
         acknowledge_resource(role, "Only the indexes of this table.", f"{table.table_arn}/index/*")
-        self._function = build_function(
+        self.function = build_function(
             self,
             "Function",
             description="Serves counts",
@@ -160,19 +163,14 @@ class CounterApi(Observed):
         risk = f"anybody can read the {subject} it shows, and each request costs you money."
         warn_if_public(self, authorizer, risk)
 
-    @property
-    def http_api(self) -> apigateway.HttpApi:
-        """The API; pass it to `EventIngest` to serve both from one."""
-        return self._http_api
-
     def _build_routes(self, authorizer: apigateway.IHttpRouteAuthorizer, *, page: bool) -> None:
-        integration = integrations.HttpLambdaIntegration("Reads", self._function)
+        integration = integrations.HttpLambdaIntegration("Reads", self.function)
         routes = [("/v1/{proxy+}", _GET), ("/v1/batch", apigateway.HttpMethod.POST), ("/openapi.json", _GET)]
         if page:
             routes += [("/", _GET), ("/page/{name}", _GET)]
         for path, method in routes:
-            require_new_route(self._http_api, path)
-            self._http_api.add_routes(path=path, methods=[method], integration=integration, authorizer=authorizer)
+            require_new_route(self.http_api, path)
+            self.http_api.add_routes(path=path, methods=[method], integration=integration, authorizer=authorizer)
 
 
 def _require_shown(shown: Sequence[Declarable]) -> tuple[Declaration, ...]:

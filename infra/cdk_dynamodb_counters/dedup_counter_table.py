@@ -84,6 +84,9 @@ class DedupCounterTable(Construct):
     >>> counters.grant_accept(function, VIEW)  # doctest: +SKIP
     """
 
+    table: dynamodb.ITable
+    """The table."""
+
     def __init__(
         self,
         scope: Construct,
@@ -112,11 +115,11 @@ class DedupCounterTable(Construct):
                     raise InvalidArgumentError(name, value, allowed)
         events = require_list("events", events, Event, "a list of Event")
         super().__init__(scope, construct_id)
-        self._table = table if table is not None else self._build_table(**settings)
+        self.table = table if table is not None else self._build_table(**settings)
         self._declare()
         self._declarations.add(events=events)
-        name = property_of(self._table, "tableName")
-        check_at_synth(self, lambda: generated_name(self._table, name))
+        name = property_of(self.table, "tableName")
+        check_at_synth(self, lambda: generated_name(self.table, name))
         if table is None:
             check_at_synth(self, self._warn_if_uncounted)
 
@@ -168,25 +171,20 @@ class DedupCounterTable(Construct):
         return _TableOfAnotherApp(scope, construct_id, table_arn=table_arn)
 
     @property
-    def table(self) -> dynamodb.ITable:
-        """The table."""
-        return self._table
-
-    @property
     def table_name(self) -> str:
         """The table's name. The runtime reads it from the environment variable ``TABLE_NAME``."""
-        return self._table.table_name
+        return self.table.table_name
 
     @property
     def table_arn(self) -> str:
         """The table's ARN."""
-        return self._table.table_arn
+        return self.table.table_arn
 
     @property
     def table_stream_arn(self) -> str:
         """The ARN of the table's stream; a table that another app counts has none here."""
-        require_stream("table", self._table)
-        return str(self._table.table_stream_arn)
+        require_stream("table", self.table)
+        return str(self.table.table_stream_arn)
 
     def grant_accept(self, grantee: iam.IGrantable, *events: Event) -> iam.Grant:
         """Allow accepting the events, at least one, one by one and in batches; packed ones also to be retracted."""
@@ -194,32 +192,32 @@ class DedupCounterTable(Construct):
             raise InvalidArgumentError("events", events, "at least one Event, as in grant_accept(function, VIEW)")
         self._declarations.add(events=require_list("events", events, Event, "a list of Event"))
         actions = [action for event in events for action in accepting(event)]
-        return grant(self._table, grantee, *dict.fromkeys(actions))
+        return grant(self.table, grantee, *dict.fromkeys(actions))
 
     def grant_record_once(self, grantee: iam.IGrantable, *events: Event) -> iam.Grant:
         """Allow recording an event and its counts in one transaction."""
         self._declarations.add(events=require_list("events", events, Event, "a list of Event"))
-        return grant(self._table, grantee, "GetItem", "PutItem", "UpdateItem")
+        return grant(self.table, grantee, "GetItem", "PutItem", "UpdateItem")
 
     def grant_increment(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow incrementing counters, which is not idempotent."""
-        return grant(self._table, grantee, "GetItem", "UpdateItem")
+        return grant(self.table, grantee, "GetItem", "UpdateItem")
 
     def grant_leases(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow taking calls from quotas, and no change of any count."""
-        return grant(self._table, grantee, "UpdateItem", keys=f"{LEASES_PREFIX}*")
+        return grant(self.table, grantee, "UpdateItem", keys=f"{LEASES_PREFIX}*")
 
     def grant_retract(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow deleting events, which subtracts what they added to the counts."""
-        return grant(self._table, grantee, "DeleteItem")
+        return grant(self.table, grantee, "DeleteItem")
 
     def grant_erase(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow erasing events from the table, its chunks and its quarantine; it reads the whole table."""
-        return grant(self._table, grantee, *_ERASE)
+        return grant(self.table, grantee, *_ERASE)
 
     def grant_reset(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow resetting counters to zero."""
-        return grant(self._table, grantee, "GetItem", "UpdateItem")
+        return grant(self.table, grantee, "GetItem", "UpdateItem")
 
     def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow reading and explaining counts, windows, leaderboards and events, but no Scan of the table.
@@ -227,16 +225,16 @@ class DedupCounterTable(Construct):
         This is the only grant that covers the table's indexes: leaderboards are read from one.
         """
         # An index can only be queried.
-        items = grant(self._table, grantee, "BatchGetItem", "GetItem", reading=True)
-        return items.combine(grant(self._table, grantee, "Query", reading=True, indexes=True))
+        items = grant(self.table, grantee, "BatchGetItem", "GetItem", reading=True)
+        return items.combine(grant(self.table, grantee, "Query", reading=True, indexes=True))
 
     def grant_redrive(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow listing quarantined records and redriving them."""
-        return grant(self._table, grantee, "Query", "UpdateItem")
+        return grant(self.table, grantee, "Query", "UpdateItem")
 
     def _declare(self) -> None:
-        require_same_place("table", self, self._table)
-        self._declarations = TableDeclarations.of(self._table)
+        require_same_place("table", self, self.table)
+        self._declarations = TableDeclarations.of(self.table)
 
     def _warn_if_uncounted(self) -> None:
         if self._declarations.aggregator is None:
@@ -296,7 +294,7 @@ class _TableOfAnotherApp(DedupCounterTable):
     def __init__(self, scope: Construct, construct_id: str, **named: Any) -> None:
         Construct.__init__(self, scope, construct_id)
         # Leaderboards are read from the index, and whether there is one, synth cannot know.
-        self._table = dynamodb.TableV2.from_table_attributes(self, "Table", global_indexes=[RANKING_INDEX], **named)
+        self.table = dynamodb.TableV2.from_table_attributes(self, "Table", global_indexes=[RANKING_INDEX], **named)
         self._declare()
 
 

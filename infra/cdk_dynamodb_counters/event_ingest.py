@@ -135,6 +135,17 @@ class EventIngest(Observed):
     >>> EventIngest(stack, "Ingest", table=counters, event=VIEW, authorizer=HttpIamAuthorizer())  # doctest: +SKIP
     """
 
+    event_source_mapping: lambda_.EventSourceMapping
+    """The mapping that invokes the function with the queue's messages."""
+    http_api: apigateway.HttpApi
+    """The API that events are posted to."""
+    queue: sqs.Queue
+    """The queue of events to accept."""
+    dead_letter_queue: sqs.Queue
+    """The queue of messages that could not be accepted."""
+    receiver: lambda_.Function | None
+    """The function that validates requests; None in direct mode."""
+
     def __init__(
         self,
         scope: Construct,
@@ -182,10 +193,10 @@ class EventIngest(Observed):
         declared.warn_if_uncounted(self, lambda: [] if declared.counting(event) else [event.name], "this ingest takes")
         # The event's aggregates may be declared later: both functions refuse what those could not count.
         aggregates = late_text(lambda: encode(declared.counting(event)) if declared.counting(event) else None)
-        self._queue, self._dead_letter_queue = self._build_queues(timeout, batching.window)
-        self._function = self._build_consumer(table, aggregates, timeout)
-        self._mapping = self._build_mapping(batching)
-        self._http_api = http_api or build_api(
+        self.queue, self.dead_letter_queue = self._build_queues(timeout, batching.window)
+        self.function = self._build_consumer(table, aggregates, timeout)
+        self.event_source_mapping = self._build_mapping(batching)
+        self.http_api = http_api or build_api(
             self,
             description="Takes events to count",
             allow_origins=allow_origins,
@@ -193,39 +204,14 @@ class EventIngest(Observed):
             throttle_rate=throttle_rate,
             throttle_burst=throttle_burst,
         )
-        self._receiver: lambda_.Function | None = None
+        self.receiver: lambda_.Function | None = None
         if mode == "validated":
             environment = {"MAX_BODY_BYTES": str(max_body_bytes), **tenant_environment(bound)}
             if schema is not None:
                 environment["SCHEMA"] = shortened(schema)
-            self._receiver = self._build_receiver(aggregates, environment)
+            self.receiver = self._build_receiver(aggregates, environment)
         self._build_route(path, authorizer)
         self._add_alarms()
-
-    @property
-    def event_source_mapping(self) -> lambda_.EventSourceMapping:
-        """The mapping that invokes the function with the queue's messages."""
-        return self._mapping
-
-    @property
-    def http_api(self) -> apigateway.HttpApi:
-        """The API that events are posted to."""
-        return self._http_api
-
-    @property
-    def queue(self) -> sqs.Queue:
-        """The queue of events to accept."""
-        return self._queue
-
-    @property
-    def dead_letter_queue(self) -> sqs.Queue:
-        """The queue of messages that could not be accepted."""
-        return self._dead_letter_queue
-
-    @property
-    def receiver(self) -> lambda_.Function | None:
-        """The function that validates requests; None in direct mode."""
-        return self._receiver
 
     def metric_accepted(self, **props: Any) -> cloudwatch.Metric:
         """Count events accepted."""
@@ -233,7 +219,7 @@ class EventIngest(Observed):
 
     def metric_dead_letters(self, **props: Any) -> cloudwatch.Metric:
         """Count messages in the dead-letter queue."""
-        return of_queue(self._dead_letter_queue, "ApproximateNumberOfMessagesVisible", **props)
+        return of_queue(self.dead_letter_queue, "ApproximateNumberOfMessagesVisible", **props)
 
     def _build_queues(self, timeout: Duration, max_batching_window: Duration) -> tuple[sqs.Queue, sqs.Queue]:
         """Build the queue and its dead-letter queue, retained because nothing else stores what they hold.
@@ -274,8 +260,8 @@ class EventIngest(Observed):
         mapping = lambda_.EventSourceMapping(
             self,
             "EventSourceMapping",
-            target=self._function,
-            event_source_arn=self._queue.queue_arn,
+            target=self.function,
+            event_source_arn=self.queue.queue_arn,
             batch_size=batching.size,
             max_batching_window=batching.window,
             max_concurrency=batching.concurrency,
@@ -283,7 +269,7 @@ class EventIngest(Observed):
         )
         # CDK's grant_consume_messages would grant more than Lambda needs.
         # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-lambda-function-trigger.html
-        self._queue.grant(self._function, "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")
+        self.queue.grant(self.function, "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")
         return mapping
 
     def _build_consumer(self, table: DedupCounterTable, aggregates: str, timeout: Duration) -> lambda_.Function:
@@ -292,12 +278,12 @@ class EventIngest(Observed):
         role = build_role(self, "Role", "Accepts a queue's events into a table")
         # The plain event that a duplicate repeats is read: another payload of its key becomes a dead letter.
         grant(table.table, role, *(("GetItem",) if event.packed is None else ()), *accepting(event))
-        self._dead_letter_queue.grant(role, "sqs:SendMessage")
+        self.dead_letter_queue.grant(role, "sqs:SendMessage")
         environment = {
             "TABLE_NAME": table.table_name,
             "DECLARATIONS": encode((event,), attributes=True),
             "AGGREGATES": aggregates,
-            "DEAD_LETTER_QUEUE_URL": self._dead_letter_queue.queue_url,
+            "DEAD_LETTER_QUEUE_URL": self.dead_letter_queue.queue_url,
             # Requests of a function that has less time give up earlier.
             "TIMEOUT": str(int(timeout.to_seconds())),
         }
@@ -316,29 +302,29 @@ class EventIngest(Observed):
     def _build_receiver(self, aggregates: str, environment: Mapping[str, str]) -> lambda_.Function:
         """Build the function that validates events before it sends them to the queue."""
         role = build_role(self, "ReceiverRole", "Sends events to a queue")
-        self._queue.grant(role, "sqs:SendMessage")
+        self.queue.grant(role, "sqs:SendMessage")
         declared = {"DECLARATIONS": encode((self._event,), attributes=True), "AGGREGATES": aggregates}
         return build_function(
             self,
             "Receiver",
             description="Validates events and sends them to a queue",
             handler="ingest_http",
-            environment={**declared, "QUEUE_URL": self._queue.queue_url, **environment},
+            environment={**declared, "QUEUE_URL": self.queue.queue_url, **environment},
             role=role,
             timeout=Duration.seconds(10),
         )
 
     def _build_route(self, path: str, authorizer: apigateway.IHttpRouteAuthorizer) -> None:
         """Build the route that takes events: to the receiver, or straight to the queue if there is none."""
-        require_new_route(self._http_api, path)
-        receiver = self._receiver
+        require_new_route(self.http_api, path)
+        receiver = self.receiver
         route = apigateway.HttpRoute(
             self,
             "Route",
-            http_api=self._http_api,
+            http_api=self.http_api,
             route_key=apigateway.HttpRouteKey.with_(path, apigateway.HttpMethod.POST),
             integration=(
-                _direct_integration(self._queue)
+                _direct_integration(self.queue)
                 if receiver is None
                 else integrations.HttpLambdaIntegration("Validated", receiver)
             ),
@@ -353,15 +339,14 @@ class EventIngest(Observed):
         self._add_alarm(
             "DeadLettersAlarm",
             self.metric_dead_letters(),
-            1,
             "Events can never be accepted, or crash the consumer. Inspect the dead letters.",
             retained=True,
         )
         self._add_alarm(
             "WaitingAlarm",
-            of_queue(self._queue, "ApproximateAgeOfOldestMessage"),
-            900,
+            of_queue(self.queue, "ApproximateAgeOfOldestMessage"),
             "An event has waited 15 minutes to be accepted.",
+            threshold=900,
             retained=True,
         )
         self._add_alarm(
@@ -369,8 +354,8 @@ class EventIngest(Observed):
             # SQS leaves what came back three times out of the age of its oldest message.
             # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
             self.metric("OldestUnfinished", period=Duration.minutes(15), statistic="Maximum"),
-            900,
             "An event has waited 15 minutes, and could not be accepted again.",
+            threshold=900,
         )
 
 

@@ -112,6 +112,17 @@ class StreamAggregator(Observed):
     >>> StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS])  # doctest: +SKIP
     """
 
+    event_source_mapping: lambda_.EventSourceMapping
+    """The mapping that invokes the function with the records of the table's stream."""
+    source_event_source_mapping: lambda_.EventSourceMapping | None
+    """The mapping that invokes the function with the records of the source table's stream; None without one."""
+    verifier: lambda_.Function | None
+    """The function that compares counts with their source items; None without ``verify_every``."""
+    role: iam.Role
+    """The role of the function and of the event source mapping."""
+    on_failure_bucket: s3.IBucket
+    """The bucket for batches that Lambda gave up on."""
+
     def __init__(
         self,
         scope: Construct,
@@ -153,41 +164,41 @@ class StreamAggregator(Observed):
         self._declarations = TableDeclarations.of(table.table)
         self._connect()
         self.add_aggregate(*aggregates)
-        self._bucket = on_failure_bucket_of(
+        self.on_failure_bucket = on_failure_bucket_of(
             self, on_failure_bucket, self._declarations, quarantine_retention, counts=True
         )
-        self._role = self._build_role()
-        self._function = build_function(
+        self.role = self._build_role()
+        self.function = build_function(
             self,
             "Function",
             description="Counts a table's events from its stream",
             handler="aggregator",
             environment=self._environment(quarantine_retention),
-            role=self._role,
+            role=self.role,
             memory_size=self.function_options.memory_size or 1024,
             timeout=timeout,
         )
         self._describe()
-        self._mapping = build_mapping(
+        self.event_source_mapping = build_mapping(
             self,
             "EventSourceMapping",
             table.table,
-            self._bucket,
+            self.on_failure_bucket,
             batch_size=batch_size or _MOST_RECORDS,
             max_batching_window=max_batching_window,
         )
-        self._source_mapping = None
+        self.source_event_source_mapping = None
         if source_table is not None:
-            self._source_mapping = build_mapping(
+            self.source_event_source_mapping = build_mapping(
                 self,
                 "SourceMapping",
                 source_table,
-                self._bucket,
+                self.on_failure_bucket,
                 batch_size=batch_size or _MOST_RECORDS,
                 max_batching_window=max_batching_window,
             )
         watch = None if is_emulated(self) else self._build_rules()
-        self._verifier = None if verify_every is None else self._build_verifier(verify_every, verify_sample)
+        self.verifier = None if verify_every is None else self._build_verifier(verify_every, verify_sample)
         self._add_alarms(watch, verify_every)
         for find_problem in (
             self._incomplete_declarations,
@@ -218,24 +229,9 @@ class StreamAggregator(Observed):
         _require_aggregates(aggregates)
         self._declarations.add(declarations=aggregates)
 
-    @property
-    def event_source_mapping(self) -> lambda_.EventSourceMapping:
-        """The mapping that invokes the function with the records of the table's stream."""
-        return self._mapping
-
-    @property
-    def source_event_source_mapping(self) -> lambda_.EventSourceMapping | None:
-        """The mapping that invokes the function with the records of the source table's stream; None without one."""
-        return self._source_mapping
-
-    @property
-    def verifier(self) -> lambda_.Function | None:
-        """The function that compares counts with their source items; None without ``verify_every``."""
-        return self._verifier
-
     def metric_iterator_age(self, **props: Any) -> cloudwatch.Metric:
         """How far counting lags behind the events, in milliseconds; at 23 hours Lambda gives up on records."""
-        return of_function(self._function, "IteratorAge", **{"statistic": "Maximum", **props})
+        return of_function(self.function, "IteratorAge", **{"statistic": "Maximum", **props})
 
     def metric_records(self, **props: Any) -> cloudwatch.Metric:
         """Count stream records read."""
@@ -244,16 +240,6 @@ class StreamAggregator(Observed):
     def metric_uncounted(self, **props: Any) -> cloudwatch.Metric:
         """Count entries in quarantine, or objects in the on-failure bucket, that wait for repair."""
         return self.metric("Uncounted", **{"statistic": "Maximum", **props})
-
-    @property
-    def role(self) -> iam.Role:
-        """The role of the function and of the event source mapping."""
-        return self._role
-
-    @property
-    def on_failure_bucket(self) -> s3.IBucket:
-        """The bucket for batches that Lambda gave up on."""
-        return self._bucket
 
     def _connect(self) -> None:
         """Become the table's aggregator; refuse a second one, of another replica too."""
@@ -290,7 +276,7 @@ class StreamAggregator(Observed):
                 source.encryption_key.grant_decrypt(role)
         actions = ("BatchGetItem", "DescribeTable", "GetItem", "PartiQLUpdate", "PutItem", "Query", "UpdateItem")
         grant(self._table, role, *actions)
-        grant_failures(role, self._bucket)
+        grant_failures(role, self.on_failure_bucket)
         return role
 
     def _environment(self, quarantine_retention: Duration) -> dict[str, str]:
@@ -298,7 +284,7 @@ class StreamAggregator(Observed):
             "TABLE_NAME": self._table.table_name,
             "DECLARATIONS": late_text(lambda: encode(self._declarations.armed, attributes=True)),
             "QUARANTINE_RETENTION_DAYS": Tokenization.stringify_number(quarantine_retention.to_days()),
-            "ON_FAILURE_BUCKET": self._bucket.bucket_name,
+            "ON_FAILURE_BUCKET": self.on_failure_bucket.bucket_name,
         }
         if self._source_table is not None:
             environment["SOURCE_TABLE_ARN"] = _arn_of(self._source_table)
@@ -308,7 +294,7 @@ class StreamAggregator(Observed):
 
     def _describe(self) -> None:
         """Write what is declared into the template as JSON: ``cdk diff`` then shows what a deployment changes."""
-        resource = self._function.node.default_child
+        resource = self.function.node.default_child
         assert isinstance(resource, lambda_.CfnFunction)
         declared = self._declarations
         resource.add_metadata("Declarations", late_value(lambda: described((*declared.events, *declared.declarations))))
@@ -328,9 +314,9 @@ class StreamAggregator(Observed):
                     "status-details": {"status": ["CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"]},
                 },
             ),
-            targets=[targets.LambdaFunction(self._function)],
+            targets=[targets.LambdaFunction(self.function)],
         )
-        alias = lambda_.Alias(self, "WatchAlias", alias_name="watch", version=self._function.latest_version)
+        alias = lambda_.Alias(self, "WatchAlias", alias_name="watch", version=self.function.latest_version)
         events.Rule(
             self,
             "Watch",
@@ -388,20 +374,18 @@ class StreamAggregator(Observed):
         self._add_alarm(
             "LagAlarm",
             self.metric_iterator_age(),
-            Duration.hours(1).to_milliseconds(),
             "Counting is an hour behind the events. At 23 hours, Lambda gives up on records.",
+            threshold=Duration.hours(1).to_milliseconds(),
         )
-        self._add_polling_alarm("PollingAlarm", self._mapping, "the stream")
+        self._add_polling_alarm("PollingAlarm", self.event_source_mapping, "the stream")
         self._add_alarm(
             "DroppedAlarm",
-            of_function(self._function, "DestinationDeliveryFailures"),
-            1,
+            of_function(self.function, "DestinationDeliveryFailures"),
             "Lambda gave up on records and could not send them to the on-failure bucket. They are lost.",
         )
         self._add_alarm(
             "UncountedAlarm",
             self.metric_uncounted(),
-            1,
             "Records wait for repair, in quarantine or in the on-failure bucket, and counts lack them. The log of the "
             "function says where.",
             # What waits is reported every 15 minutes.
@@ -411,24 +395,22 @@ class StreamAggregator(Observed):
         self._add_alarm(
             "DefinitionAlarm",
             self.metric("DefinitionChanged", statistic="Maximum"),
-            1,
             "Code declares a name otherwise than the table counts it, or one that contradicts what is counted: it is "
             "not counted so. Give it another name. The log of the function names it.",
         )
         if watch is not None:
             errors = watch.metric_errors(period=_QUARTER)
             self._add_schedule_alarm("WatchAlarm", errors, "looks for records that wait for repair")
-        if self._source_mapping is not None:
-            self._add_polling_alarm("SourcePollingAlarm", self._source_mapping, "the source table's stream")
-        if verify_every is not None and self._verifier is not None:
+        if self.source_event_source_mapping is not None:
+            self._add_polling_alarm("SourcePollingAlarm", self.source_event_source_mapping, "the source table's stream")
+        if verify_every is not None and self.verifier is not None:
             self._add_alarm(
                 "DriftAlarm",
                 self.metric("Drift", statistic="Maximum"),
-                1,
                 "A verification has found groups that differ from their source items. Look at them and repair them.",
                 treat_missing_data=_MISSING.IGNORE,
             )
-            errors = of_function(self._verifier, "Errors", period=_QUARTER)
+            errors = of_function(self.verifier, "Errors", period=_QUARTER)
             self._add_schedule_alarm("VerifierAlarm", errors, "verifies")
             self._add_verification_alarm(verify_every)
 
@@ -437,7 +419,6 @@ class StreamAggregator(Observed):
         self._add_alarm(
             construct_id,
             errors,
-            1,
             f"For 45 minutes, the function that {does} has failed, or has not run.",
             evaluation_periods=_QUARTERS,
             treat_missing_data=_MISSING.BREACHING,
@@ -450,7 +431,6 @@ class StreamAggregator(Observed):
             self._add_alarm(
                 "VerificationAlarm",
                 self.metric("GroupsVerified", period=Duration.hours(1), statistic="SampleCount"),
-                1,
                 "Two verifications are due that have not come to an end.",
                 evaluation_periods=hours,
                 below=True,
@@ -499,7 +479,7 @@ class StreamAggregator(Observed):
 
     def _second_mapping(self) -> str | None:
         """Find a mapping that other code has added to the function."""
-        children = self._function.node.children
+        children = self.function.node.children
         added = [child.node.id for child in children if isinstance(child, lambda_.EventSourceMapping)]
         if not added:
             return None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from aws_cdk import Annotations, Duration, Stack, Token
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -83,6 +83,13 @@ class ThresholdEvents(Observed):
     >>> crossed.on_crossed("Mail", threshold=PLAN, target=SnsTopic(topic))  # doctest: +SKIP
     """
 
+    event_bus: events.IEventBus
+    """The bus that events go to."""
+    event_source_mapping: lambda_.EventSourceMapping
+    """The mapping that invokes the function with crossings."""
+    on_failure_bucket: s3.IBucket
+    """The bucket for batches that Lambda gave up on."""
+
     def __init__(
         self,
         scope: Construct,
@@ -114,30 +121,27 @@ class ThresholdEvents(Observed):
                 "From isolated subnets, EventBridge is reached by an interface endpoint only: crossings wait, and are "
                 "given up after 23 hours. Add one for InterfaceVpcEndpointAwsService.EVENTBRIDGE and acknowledge this.",
             )
-        self._bus = event_bus or events.EventBus.from_event_bus_name(self, "DefaultBus", "default")
-        here, there = Stack.of(self).region, self._bus.env.region
-        if _differ(here, there):
-            allowed = f"a bus of {here}; a rule of it may send on to {there}"
-            raise InvalidArgumentError("event_bus", self._bus.node.path, allowed)
-        self._bucket = on_failure_bucket_of(self, on_failure_bucket, self._declarations, counts=False)
-        self._function = build_function(
+        self.event_bus = event_bus or events.EventBus.from_event_bus_name(self, "DefaultBus", "default")
+        self._require_own("region", Stack.of(self).region, self.event_bus.env.region)
+        self.on_failure_bucket = on_failure_bucket_of(self, on_failure_bucket, self._declarations, counts=False)
+        self.function = build_function(
             self,
             "Function",
             description="Sends crossings of thresholds to EventBridge",
             handler="notifier",
-            environment={"EVENT_BUS": self._bus.event_bus_arn},
+            environment={"EVENT_BUS": self.event_bus.event_bus_arn},
             role=self._build_role(),
             timeout=timeout,
         )
-        resource = self._function.node.default_child
+        resource = self.function.node.default_child
         assert isinstance(resource, lambda_.CfnFunction)
         resource.add_metadata("Thresholds", described(self._thresholds))
         crossing = {"eventName": ["INSERT"], "dynamodb": {"NewImage": {TYPE: {"S": [CROSSING]}}}}
-        self._mapping = build_mapping(
+        self.event_source_mapping = build_mapping(
             self,
             "EventSourceMapping",
             table.table,
-            self._bucket,
+            self.on_failure_bucket,
             batch_size=_BATCH,
             max_batching_window=Duration.seconds(1),
             filters=[lambda_.FilterCriteria.filter(crossing)],
@@ -186,45 +190,32 @@ class ThresholdEvents(Observed):
         >>> crossed.on_crossed("Full", threshold=PLAN, level=1, target=SfnStateMachine(upgrade))  # doctest: +SKIP
         """
         # CloudFormation would make a rule of another account's bus one of the own bus of that name.
-        here, there = Stack.of(self).account, self._bus.env.account
-        if _differ(here, there):
-            allowed = (
-                f"a bus of account {here}; in account {there}, make the rule with the pattern of this one's events"
-            )
-            raise InvalidArgumentError("event_bus", self._bus.node.path, allowed)
-        meant = [each for each in self._thresholds if threshold in (None, each)]
-        if not meant:
-            names = ", ".join(each.name for each in self._thresholds)
+        self._require_own("account", Stack.of(self).account, self.event_bus.env.account)
+        chosen = [known for known in self._thresholds if threshold in (None, known)]
+        if not chosen:
+            names = ", ".join(known.name for known in self._thresholds)
             raise InvalidArgumentError("threshold", threshold, f"one of thresholds: {names}")
+        detail: dict[str, Any] = {} if threshold is None else {"threshold": [threshold.name]}
         if level is not None:
-            _require_level(level, meant)
+            _require_level(level, chosen)
+            # By value: EventBridge compares a plain number by its text.
+            detail["level"] = [{"numeric": ["=", int(level) if level == int(level) else float(level)]}]
         if direction is not None:
-            possible = {one for each in meant for one in ("up", "down") if each.direction in (one, "both")}
-            require_choice("direction", direction, sorted(possible))
+            ways = {way for known in chosen for way in ("up", "down") if known.direction in (way, "both")}
+            require_choice("direction", direction, sorted(ways))
+            detail["direction"] = [direction]
         if target is not None:
             require_member("target", target, "bind", "a target such as SnsTopic(topic)")
-        return events.Rule(
-            self,
-            construct_id,
-            event_bus=self._bus,
-            event_pattern=_crossed_pattern(self._table.table_arn, threshold, level, direction),
-            targets=None if target is None else [target],
+        pattern = events.EventPattern(
+            source=[EVENT_SOURCE], detail_type=[DETAIL_TYPE], resources=[self._table.table_arn], detail=detail or None
         )
+        targets = None if target is None else [target]
+        return events.Rule(self, construct_id, event_bus=self.event_bus, event_pattern=pattern, targets=targets)
 
-    @property
-    def event_bus(self) -> events.IEventBus:
-        """The bus that events go to."""
-        return self._bus
-
-    @property
-    def event_source_mapping(self) -> lambda_.EventSourceMapping:
-        """The mapping that invokes the function with crossings."""
-        return self._mapping
-
-    @property
-    def on_failure_bucket(self) -> s3.IBucket:
-        """The bucket for batches that Lambda gave up on."""
-        return self._bucket
+    def _require_own(self, place: str, here: str, there: str) -> None:
+        if here != there and not Token.is_unresolved(here) and not Token.is_unresolved(there):
+            allowed = f"a bus of {place} {here}; one of its rules may send on to {there}"
+            raise InvalidArgumentError("event_bus", self.event_bus.node.path, allowed)
 
     def _connect(self) -> None:
         """Arm the table's thresholds; refuse a second construct, of another replica too."""
@@ -239,8 +230,8 @@ class ThresholdEvents(Observed):
         grant_stream(role, self._table)
         if self._table.encryption_key is not None:
             self._table.encryption_key.grant_decrypt(role)
-        grant_failures(role, self._bucket)
-        self._bus.grant_put_events_to(role)
+        grant_failures(role, self.on_failure_bucket)
+        self.event_bus.grant_put_events_to(role)
         return role
 
     def _unarmed_thresholds(self) -> str | None:
@@ -255,27 +246,24 @@ class ThresholdEvents(Observed):
         """Add the alarms for crossings that are delayed or given up."""
         self._add_alarm(
             "CrossingsWaitAlarm",
-            of_function(self._function, "IteratorAge", statistic="Maximum"),
-            Duration.minutes(15).to_milliseconds(),
+            of_function(self.function, "IteratorAge", statistic="Maximum"),
             "Crossings of thresholds have waited 15 minutes for EventBridge. At 23 hours, Lambda gives up on them.",
+            threshold=Duration.minutes(15).to_milliseconds(),
         )
-        self._add_polling_alarm("CrossingsPollingAlarm", self._mapping, "the stream for crossings")
+        self._add_polling_alarm("CrossingsPollingAlarm", self.event_source_mapping, "the stream for crossings")
         self._add_alarm(
             "CrossingsGivenUpAlarm",
-            of_mapping(self._mapping, "OnFailureDestinationDeliveredEventCount"),
-            1,
+            of_mapping(self.event_source_mapping, "OnFailureDestinationDeliveredEventCount"),
             "Lambda gave up on crossings that EventBridge has refused for 23 hours. They lie in the on-failure bucket.",
         )
         self._add_alarm(
             "CrossingsDroppedAlarm",
-            of_function(self._function, "DestinationDeliveryFailures"),
-            1,
+            of_function(self.function, "DestinationDeliveryFailures"),
             "Lambda gave up on crossings and could not send them to the on-failure bucket.",
         )
         self._add_alarm(
             "CrossingsUndeliverableAlarm",
             self.metric("CrossingsUndeliverable"),
-            1,
             "EventBridge has refused crossings that it can never take. Their items are in the table.",
         )
 
@@ -292,38 +280,12 @@ def _require_thresholds(thresholds: object) -> tuple[Threshold, ...]:
     return tuple(sorted(given, key=lambda threshold: str(threshold.name)))
 
 
-def _listed(levels: Iterable[int | Decimal]) -> str:
-    return ", ".join(f"{Decimal(level):f}" for level in levels)
-
-
 def _require_level(level: object, thresholds: Sequence[Threshold]) -> None:
     """Refuse a level that none of the thresholds has, or that EventBridge does not compare."""
-    known = {one for each in thresholds for one in each.at}
+    known = sorted({value for threshold in thresholds for value in threshold.at})
     if isinstance(level, bool) or not isinstance(level, int | Decimal) or level not in known:
-        raise InvalidArgumentError("level", level, f"one of {_listed(sorted(known))}")
+        raise InvalidArgumentError("level", level, f"one of {', '.join(f'{Decimal(value):f}' for value in known)}")
     number = Decimal(level)
     if abs(number) > _LARGEST or number != round(number, _DECIMALS):
         allowed = f"at most {_LARGEST:,} and {_DECIMALS} decimals: leave it out, and look at detail.level in the target"
         raise InvalidArgumentError("level", level, allowed)
-
-
-def _crossed_pattern(
-    table_arn: str, threshold: Threshold | None, level: int | Decimal | None, direction: str | None
-) -> events.EventPattern:
-    detail = {
-        **({} if threshold is None else {"threshold": [threshold.name]}),
-        # By value: EventBridge compares a plain number by its text.
-        **(
-            {}
-            if level is None
-            else {"level": [{"numeric": ["=", int(level) if level == int(level) else float(level)]}]}
-        ),
-        **({} if direction is None else {"direction": [direction]}),
-    }
-    return events.EventPattern(
-        source=[EVENT_SOURCE], detail_type=[DETAIL_TYPE], resources=[table_arn], detail=detail or None
-    )
-
-
-def _differ(here: str, there: str) -> bool:
-    return here != there and not Token.is_unresolved(here) and not Token.is_unresolved(there)

@@ -35,19 +35,17 @@ class WindowedCounter(Construct):
     >>> WindowedCounter(stack, "Rolling", table=counters, window=JOBS_24H)  # doctest: +SKIP
     """
 
+    window: Window
+    """The window, to pass to the runtime's reads."""
+
     def __init__(self, scope: Construct, construct_id: str, *, table: DedupCounterTable, window: Window) -> None:
         require_instance("table", table, DedupCounterTable)
         require_stream("table", table.table)
         require_instance("window", window, Window)
         super().__init__(scope, construct_id)
         require_same_place("table", self, table.table)
-        self._window = window
+        self.window = window
         declared = TableDeclarations.of(table.table)
         declared.add(declarations=[window])
         problem = f"window {window.name!r} is never counted"
         check_at_synth(self, lambda: declared.require_aggregator(table.node.path, problem))
-
-    @property
-    def window(self) -> Window:
-        """The window, to pass to the runtime's reads."""
-        return self._window

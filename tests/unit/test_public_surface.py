@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from constructs import Construct
 
 _RECORDED = Path(__file__).parents[1] / "snapshots" / "public_surface.txt"
 _PACKAGES = (
@@ -44,6 +45,9 @@ def _described(name: str, thing: Any) -> Iterator[str]:
             yield f"{name}.{member}{_signature(value)}"
         else:
             yield f"{name}.{member}"
+    if issubclass(thing, Construct):
+        attributes = (item for base in _own_classes(thing) for item in inspect.get_annotations(base).items())
+        yield from sorted(f"{name}.{attribute}: {kind}" for attribute, kind in attributes)
     if dataclasses.is_dataclass(thing):
         fields = [each for each in dataclasses.fields(thing) if not each.name.startswith("_")]
         yield from sorted(f"{name}.{field.name}: {field.type}" for field in fields)
@@ -51,10 +55,15 @@ def _described(name: str, thing: Any) -> Iterator[str]:
 
 def _members(kind: type) -> dict[str, Any]:
     """Public members that our own classes define; fields of dataclasses are listed by themselves."""
-    ours = [base for base in reversed(kind.__mro__) if base.__module__.partition(".")[0] in _PACKAGES]
-    found = {name: value for base in ours for name, value in vars(base).items() if not name.startswith("_")}
+    found = {
+        name: value for base in _own_classes(kind) for name, value in vars(base).items() if not name.startswith("_")
+    }
     fields = getattr(kind, "__dataclass_fields__", {})  # with those that only the constructor takes
     return {name: value for name, value in found.items() if name not in fields}
+
+
+def _own_classes(kind: type) -> list[type]:
+    return [base for base in reversed(kind.__mro__) if base.__module__.partition(".")[0] in _PACKAGES]
 
 
 def _signature(thing: Any) -> str:

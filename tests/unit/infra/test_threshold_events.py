@@ -157,7 +157,9 @@ def test_events_go_to_the_bus_that_is_given(stack: Stack, counters: DedupCounter
 def test_a_bus_of_another_region_is_refused() -> None:
     stack = new_stack(region="us-east-1")
     bus = events.EventBus.from_event_bus_arn(stack, "Bus", "arn:aws:events:eu-west-1:123456789012:event-bus/far")
-    with pytest.raises(InvalidArgumentError, match=r"^invalid event_bus='Test/Bus': expected a bus of us-east-1"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"^invalid event_bus='Test/Bus': expected a bus of region us-east-1"
+    ):
         build(ThresholdEvents, stack, event_bus=bus)
 
 
@@ -176,9 +178,7 @@ def test_a_rule_of_another_account_s_bus_is_refused() -> None:
         for account in ("111111111111", "222222222222")
     ]
     made[0].on_crossed("All")
-    with pytest.raises(
-        InvalidArgumentError, match=r"^invalid event_bus=.*: expected a bus of account 111111111111; in"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"^invalid event_bus=.*: expected a bus of account 1{12}; one"):
         made[1].on_crossed("All")
 
 
