@@ -10,7 +10,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent / root) for root in ("infra"
 
 from aws_cdk import App  # noqa: E402
 
-from examples import stacks  # noqa: E402
+from examples.stacks import stacks  # noqa: E402
 
 app = App()
 for name, stack in stacks().items():

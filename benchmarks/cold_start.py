@@ -13,7 +13,7 @@ from benchmarks.designs.ours import SITE, VIEWS, VISITORS
 from dynamodb_counters._control.registry import DECLARED, entries_of, header_key
 from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._declarations.codec import encode
-from examples.blog.declarations import VIEW
+from examples.blog import VIEW
 
 _TIMED: Final = """
 import contextlib, io, json, sys, time

@@ -54,7 +54,7 @@ class Example:
     @cached_property
     def declared(self) -> dict[tuple[bool, str], Any]:
         """Declarations of the example by whether they are events, and name."""
-        found = vars(import_module(f"examples.{self.name}.declarations")).values()
+        found = vars(import_module(f"examples.{self.name}")).values()
         return {(isinstance(each, Event), each.name): each for each in found if isinstance(each, _DECLARED)}
 
     def feeds(self) -> Sequence[Feed]:

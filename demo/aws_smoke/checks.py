@@ -22,7 +22,7 @@ from demo.aws_smoke.account import Account
 from demo.sending import with_duplicates
 from demo.terminal import Progress, printable
 from dynamodb_counters import Counters
-from examples.blog.declarations import VIEWS
+from examples.blog import VIEWS
 
 _PAUSE_SECONDS: Final = 2.0
 _REQUEST_SECONDS: Final = 60

@@ -18,7 +18,7 @@ from cdk_dynamodb_counters import (  # noqa: E402
     StreamAggregator,
     WindowedCounter,
 )
-from examples.blog.declarations import ROLLING, SITE, VIEW, VIEW_SCHEMA, VIEWS  # noqa: E402
+from examples.blog import ROLLING, SITE, VIEW, VIEW_SCHEMA, VIEWS  # noqa: E402
 
 
 def build(app: App, name: str, environment: Environment | None = None) -> Stack:

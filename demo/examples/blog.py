@@ -17,7 +17,7 @@ from demo.options import Setup
 from demo.sending import Attributes, Deliveries, with_duplicates
 from demo.terminal import printable
 from dynamodb_counters import Aggregate, Counters
-from examples.blog.declarations import LEVELS
+from examples.blog import LEVELS
 
 _SHOWN: Final = 5
 

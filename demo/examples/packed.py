@@ -11,7 +11,7 @@ from demo.examples import blog
 from demo.options import Setup
 from demo.sending import Deliveries
 from dynamodb_counters import Counters
-from examples.packed.declarations import VIEW
+from examples.packed import VIEW
 
 
 @dataclass(frozen=True, kw_only=True)

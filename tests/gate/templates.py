@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from examples import stacks
+from examples.stacks import stacks
 from tests.gate.template import Template
 from tests.unit.infra.support import new_app, new_stack, synthesized
 from tests.unit.infra.test_snapshots import BUILDS

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from examples import stacks
+from examples.stacks import stacks
 from tests.gate.function_rules import variables
 from tests.gate.rules import RULES
 from tests.gate.template import Template

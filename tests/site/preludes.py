@@ -27,7 +27,7 @@ from typing import Final
 from aws_cdk import aws_dynamodb as dynamodb
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
 from dynamodb_counters import Aggregate, Attr, Count, Counters, Distinct, Items, Sum, TableKeys
-from examples.orders.declarations import BY_STATUS, LAST_DAY
+from examples.orders import BY_STATUS, LAST_DAY
 import boto3
 for number, cents in ("1001", 1990), ("1002", 3000):
     boto3.client("dynamodb").put_item(

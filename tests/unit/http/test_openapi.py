@@ -13,7 +13,7 @@ from dynamodb_counters._http.resources import openapi
 from dynamodb_counters._reads.question import SPAN
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.handlers import api
-from examples.blog.declarations import ROLLING, SITE, VIEWS
+from examples.blog import ROLLING, SITE, VIEWS
 from simulation.handler_process import LAMBDA_CONTEXT
 from tests.unit.http.handlers import EVENTS, environment, request
 from tests.unit.infra.support import PROJECT

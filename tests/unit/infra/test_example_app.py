@@ -14,7 +14,7 @@ import pytest
 from aws_cdk import App, Validations
 from cdk_nag import AwsSolutionsChecks
 
-from examples import stacks
+from examples.stacks import stacks
 from tests.unit.infra.support import CONTEXT, PROJECT
 
 SOURCES = ("LICENSE", "app.py", "cdk.json", "infra", "lambdas")

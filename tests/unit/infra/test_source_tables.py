@@ -167,10 +167,8 @@ def test_two_aggregators_may_read_one_stream_and_no_third(stack: Stack) -> None:
 def test_the_documentation_shows_what_the_example_deploys() -> None:
     page = (PROJECT / "docs" / "existing-tables.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[:3]
-    example = PROJECT / "infra" / "examples" / "orders"
-    code = {
-        line.strip() for name in ("declarations", "stack") for line in (example / f"{name}.py").read_text().split("\n")
-    }
+    example = PROJECT / "infra" / "examples"
+    code = {line.strip() for name in ("orders", "stacks") for line in (example / f"{name}.py").read_text().split("\n")}
     assert len(blocks) == 3
     assert [line for block in blocks for line in block.split("\n") if line.strip() not in code] == []
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Final
 
 from dynamodb_counters import Aggregate, Event, Packed
-from examples.blog import declarations as blog
+from examples import blog
 
 VIEW: Final = Event(
     blog.VIEW.name,

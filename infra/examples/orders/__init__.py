@@ -1,1 +1,0 @@
-"""Orders in a table that another team runs, and their counts in a table of their own."""
