@@ -152,16 +152,6 @@ class Observed(Construct):
         alarm.add_alarm_action(*self._alarm_actions)
         self.alarms.append(alarm)
 
-    def _add_polling_alarm(self, construct_id: str, mapping: lambda_.EventSourceMapping, stream: str) -> None:
-        self._add_alarm(
-            construct_id,
-            of_mapping(mapping, "PolledEventCount", statistic="SampleCount"),
-            f"Lambda has not polled {stream} for 15 minutes: the mapping is disabled, or its role or a key is broken.",
-            evaluation_periods=3,
-            below=True,
-            treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
-        )
-
 
 def _default_name(scope: Construct) -> str:
     """Return the path below the name of the stack that is deployed: it differs between stages of one account."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import jsii
 from aws_cdk import (
@@ -19,8 +19,6 @@ from aws_cdk import (
     Validations,
 )
 from constructs import Construct, IConstruct, IValidation
-
-_CHECKS: Final = "_counters_checks"
 
 
 def resolved_property(resource: CfnResource, name: str) -> Any:
@@ -49,12 +47,7 @@ def late_value(produce: Callable[[], Any]) -> Any:
 
 def check_at_synth(scope: Construct, find_problem: Callable[[], str | None]) -> None:
     """Fail synth with the problem that ``find_problem`` then returns, if any."""
-    # One validation per scope: each is a way through jsii and back.
-    checks: _Checks | None = vars(scope).get(_CHECKS)
-    if checks is None:
-        checks = vars(scope)[_CHECKS] = _Checks()
-        scope.node.add_validation(checks)
-    checks.add(find_problem)
+    scope.node.add_validation(_Check(find_problem))
 
 
 @jsii.implements(IStableAnyProducer)
@@ -67,15 +60,13 @@ class _Late:
 
 
 @jsii.implements(IValidation)
-class _Checks:
-    def __init__(self) -> None:
-        self._finders: list[Callable[[], str | None]] = []
-
-    def add(self, find_problem: Callable[[], str | None]) -> None:
-        self._finders.append(find_problem)
+class _Check:
+    def __init__(self, find_problem: Callable[[], str | None]) -> None:
+        self._find_problem = find_problem
 
     def validate(self) -> list[str]:
-        return [problem for find_problem in self._finders if (problem := find_problem()) is not None]
+        problem = self._find_problem()
+        return [] if problem is None else [problem]
 
 
 def acknowledge(construct: IConstruct, rule: str, reason: str, finding: str = "") -> None:

@@ -1,8 +1,11 @@
-"""Counts over HTTP."""
+"""Counts over HTTP, and a live page of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from aws_cdk import Duration, Tokenization
@@ -12,7 +15,7 @@ from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from cdk_dynamodb_counters._arguments import require_duration, require_instance, require_list
+from cdk_dynamodb_counters._arguments import require_duration, require_instance, require_list, require_route
 from cdk_dynamodb_counters._functions import Observed, build_function, build_role, timeout_of
 from cdk_dynamodb_counters._http import (
     build_api,
@@ -28,8 +31,18 @@ from cdk_dynamodb_counters._http import (
 from cdk_dynamodb_counters._synth import acknowledge_resource
 from cdk_dynamodb_counters._tables import TableDeclarations, require_same_place
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
-from cdk_dynamodb_counters.live_page import LivePage
-from dynamodb_counters._declarations import Declarable, Declaration, Event, Window, flatten
+from dynamodb_counters._declarations import (
+    ActiveMembers,
+    Aggregate,
+    Count,
+    Declarable,
+    Declaration,
+    Event,
+    Sum,
+    Threshold,
+    Window,
+    flatten,
+)
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._declarations.composites import group_fields
 from dynamodb_counters._reads.question import parameters_of
@@ -38,10 +51,102 @@ from dynamodb_counters.errors import InvalidArgumentError
 _GET: Final = apigateway.HttpMethod.GET
 
 
-class CounterApi(Observed):
-    """Serves counts over HTTP: groups, batches, windows, series, leaderboards and all that is declared besides.
+_ACTIVE: Final = timedelta(days=30)
+_UNITS: Final = ((1440, "day", "d"), (60, "hour", "h"), (1, "minute", "m"))
 
-    If asked, events, too.
+
+@dataclass(frozen=True, kw_only=True)
+class LivePage:
+    """A page with a total, the top of a leaderboard, a window of one of its groups, and how many members were active.
+
+    Parameters
+    ----------
+    title : str
+        The page's heading.
+    total : Aggregate
+        An aggregate without fields; its first count or sum is the total.
+    top : Aggregate
+        A ranked aggregate whose leaderboard has no fields.
+    window : Window
+        A window whose fields are all fields of `top`.
+    threshold : Threshold, optional
+        One of the ranked measure of `top`: the leaderboard's bars have a line at each.
+        Default: none.
+    active : ActiveMembers, optional
+        Members of one group of all, such as the unique visitors: the page shows how many were active in the last 30
+        days, or the longest span if that is shorter. Default: none.
+    beacon : mapping of str to str, optional
+        The event that the page posts after 3 seconds: a template per attribute, in which ``{page}`` is the page's
+        address, ``{time}`` the current time and ``{client}`` a random name that the browser keeps. Default: none.
+    beacon_path : str, optional
+        Where the beacon is posted: the path of an `EventIngest` on the same API. Default: ``"/events"``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If an argument is invalid.
+
+    Examples
+    --------
+    >>> LivePage(title="Blog", total=SITE, top=VIEWS, window=ROLLING)  # doctest: +SKIP
+    """
+
+    title: str
+    total: Aggregate
+    top: Aggregate
+    window: Window
+    threshold: Threshold | None = None
+    active: ActiveMembers | None = None
+    beacon: Mapping[str, str] | None = None
+    beacon_path: str = "/events"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.title, str) or not self.title.strip():
+            raise InvalidArgumentError("title", self.title, "a non-blank string")
+        total, top = require_instance("total", self.total, Aggregate), require_instance("top", self.top, Aggregate)
+        if total.fields or _first(total) is None:
+            raise InvalidArgumentError("total", total.name, "an aggregate without fields, with a Count or Sum")
+        if top.ranking is None or {*top.ranking._template.fields} & {*top.fields}:
+            raise InvalidArgumentError("top", top.name, "a ranked aggregate whose leaderboard has no fields")
+        if not {*require_instance("window", self.window, Window).fields} <= {*top.fields}:
+            raise InvalidArgumentError("window", self.window.name, f"one whose fields are all fields of {top.name!r}")
+        if (line := self.threshold) is not None:
+            require_instance("threshold", line, Threshold)
+            if (line.aggregate, line.measure) != (top, top.ranking.measure):
+                raise InvalidArgumentError("threshold", line.name, f"one of {top.ranking.measure!r} of {top.name!r}")
+        if self.active is not None and require_instance("active", self.active, ActiveMembers).fields:
+            raise InvalidArgumentError("active", self.active.name, "one without fields")
+        beacon = {} if self.beacon is None else self.beacon
+        texts = [text for pair in beacon.items() for text in pair] if isinstance(beacon, Mapping) else [None]
+        if not all(isinstance(text, str) for text in texts):
+            allowed = "a mapping of str to str; optional placeholders: {page}, {time}, {client}"
+            raise InvalidArgumentError("beacon", beacon, allowed)
+        require_route("beacon_path", self.beacon_path)
+
+    def _settings(self) -> str:
+        """The page's configuration as JSON."""
+        settings: dict[str, object] = {
+            "title": self.title,
+            "total": {"aggregate": self.total.name, "measure": _first(self.total)},
+            "top": {"aggregate": self.top.name},
+            "window": {"name": self.window.name, "fields": list(self.window.fields)},
+        }
+        if self.threshold is not None:
+            levels = [float(level) for level in self.threshold.at]
+            settings["top"] = {"aggregate": self.top.name, "threshold": {"name": self.threshold.name, "levels": levels}}
+        if self.active is not None:
+            span = min(_ACTIVE, self.active._longest)
+            minutes = span // timedelta(minutes=1)
+            unit, name, letter = next(one for one in _UNITS if minutes % one[0] == 0)
+            last = minutes // unit
+            settings["active"] = {"name": self.active.name, "last": f"{last}{letter}", "words": f"{last} {name}s"}
+        if self.beacon is not None:
+            settings["beacon"] = {"path": self.beacon_path.removeprefix("/"), "event": dict(self.beacon)}
+        return json.dumps(settings, separators=(",", ":"))
+
+
+class CounterApi(Observed):
+    """Serves counts over HTTP: groups, batches, windows, series, leaderboards and all else declared; events if asked.
 
     Parameters
     ----------
@@ -54,8 +159,7 @@ class CounterApi(Observed):
     events : sequence of Event, optional
         Events that clients may list, one by one; each name only once in `shown` and `events`. Default: none.
     authorizer : IHttpRouteAuthorizer, optional
-        Who may read. ``HttpNoneAuthorizer()`` makes the API public. Default: callers with IAM
-        permission.
+        Who may read. ``HttpNoneAuthorizer()`` makes the API public. Default: callers with IAM permission.
     tenant : mapping of str to str, optional
         Fields that are always a claim of the caller, such as ``{"customer": "claims.sub"}``: who leaves such a
         parameter out gets the own counts, and who asks for another value a 403. Everything in `shown` and `events`
@@ -158,19 +262,13 @@ class CounterApi(Observed):
             timeout=timeout,
             page=page is not None,
         )
-        self._build_routes(authorizer, page=page is not None)
-        subject = "counts and the events" if readable else "counts"
-        risk = f"anybody can read the {subject} it shows, and each request costs you money."
-        warn_if_public(self, authorizer, risk)
-
-    def _build_routes(self, authorizer: apigateway.IHttpRouteAuthorizer, *, page: bool) -> None:
         integration = integrations.HttpLambdaIntegration("Reads", self.function)
         routes = [("/v1/{proxy+}", _GET), ("/v1/batch", apigateway.HttpMethod.POST), ("/openapi.json", _GET)]
-        if page:
-            routes += [("/", _GET), ("/page/{name}", _GET)]
-        for path, method in routes:
+        for path, method in (*routes, *(() if page is None else (("/", _GET), ("/page/{name}", _GET)))):
             require_new_route(self.http_api, path)
             self.http_api.add_routes(path=path, methods=[method], integration=integration, authorizer=authorizer)
+        subject = "counts and the events" if readable else "counts"
+        warn_if_public(self, authorizer, f"anybody can read the {subject} it shows, and each request costs you money.")
 
 
 def _require_shown(shown: Sequence[Declarable]) -> tuple[Declaration, ...]:
@@ -184,22 +282,24 @@ def _require_shown(shown: Sequence[Declarable]) -> tuple[Declaration, ...]:
     if len(set(names)) < len(names):
         raise InvalidArgumentError("shown", names, "each declaration only once")
     for declared in declarations:
-        if taken := (reserved := parameters_of(declared)) & {*group_fields(declared)}:
-            allowed = f"fields other than {', '.join(sorted(reserved))}, which are request parameters"
-            raise InvalidArgumentError("shown", f"{declared.name}.{min(taken)}", allowed)
+        _require_askable("shown", declared, group_fields(declared))
     return tuple(sorted(declarations, key=lambda declared: declared.name))
 
 
 def _require_events(events: Sequence[Event], shown: Sequence[Declaration]) -> tuple[Event, ...]:
-    names = [declared.name for declared in shown]
+    names = {declared.name for declared in shown}
     for event in require_list("events", events, Event, "a list of Event"):
         if event.name in names:
             raise InvalidArgumentError("events", event.name, "each name only once, those of `shown` included")
-        names.append(event.name)
-        if taken := (reserved := parameters_of(event)) & {*event.fields}:
-            allowed = f"fields other than {', '.join(sorted(reserved))}, which are request parameters"
-            raise InvalidArgumentError("events", f"{event.name}.{min(taken)}", allowed)
+        names.add(event.name)
+        _require_askable("events", event, event.fields)
     return tuple(sorted(events, key=lambda event: event.name))
+
+
+def _require_askable(argument: str, declared: Declaration | Event, fields: Iterable[str]) -> None:
+    if taken := (reserved := parameters_of(declared)) & {*fields}:
+        allowed = f"fields other than {', '.join(sorted(reserved))}, which are request parameters"
+        raise InvalidArgumentError(argument, f"{declared.name}.{min(taken)}", allowed)
 
 
 def _require_page(
@@ -209,11 +309,14 @@ def _require_page(
         return
     require_instance("page", page, LivePage)
     if not is_public(authorizer):
-        raise InvalidArgumentError(
-            "page", page.title, "None unless authorizer=HttpNoneAuthorizer(), because browsers do not sign requests"
-        )
+        allowed = "None unless authorizer=HttpNoneAuthorizer(), because browsers do not sign requests"
+        raise InvalidArgumentError("page", page.title, allowed)
     active = () if page.active is None else (page.active._active,)
     needed: tuple[Declaration, ...] = (page.total, page.top, page.window, *active)
     for declared in needed:
         if declared not in declarations:
             raise InvalidArgumentError("page", declared.name, "only declarations listed in shown")
+
+
+def _first(aggregate: Aggregate) -> str | None:
+    return next((name for name, measure in aggregate.measures.items() if isinstance(measure, Count | Sum)), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from aws_cdk import Duration, RemovalPolicy, Token
 from aws_cdk import aws_apigatewayv2 as apigateway
@@ -59,19 +59,6 @@ _MAX_MESSAGE_BYTES: Final = 262_144
 """In direct mode it bounds what one request costs the consumer; dead letters have four times as much, to grow."""
 
 
-class _Batching(NamedTuple):
-    """At most so many messages, gathered for so long, by at most so many consumers at a time."""
-
-    size: int
-    window: Duration
-    concurrency: int | None
-
-
-_PLAIN: Final = _Batching(100, Duration.seconds(1), None)
-# Few writers with large batches: they fill chunks, and seldom race for the next one.
-_PACKED: Final = _Batching(1000, Duration.seconds(5), 2)
-
-
 class EventIngest(Observed):
     """Takes events by HTTP POST, responds 202, and accepts each event once from a queue.
 
@@ -90,8 +77,7 @@ class EventIngest(Observed):
         requests to the queue unchecked. Default: ``"validated"``.
     schema : mapping, optional
         JSON Schema (draft 7) of an event; validated mode only. A keyword that would not be enforced is refused.
-        Default: only what the key, the table and the
-        event's `attributes` need is checked.
+        Default: only what the key, the table and the event's `attributes` need is checked.
     tenant : mapping of str to str, optional
         Attributes, of the event's key, that must equal a claim of the caller, such as ``{"customer": "claims.sub"}``;
         validated mode only. Another value, or none, gets a 403. Claims are ``claims.NAME`` of a JWT, ``lambda.NAME`` of
@@ -173,7 +159,14 @@ class EventIngest(Observed):
         timeout = timeout_of(function_options, Duration.minutes(1), 5, 900)
         require_instance("table", table, DedupCounterTable)
         require_instance("event", event, Event)
-        batching = _batching(event, batch_size, max_batching_window, max_concurrency, function_options)
+        # Few writers with large batches fill chunks, and seldom race for the next one.
+        packed = event.packed is not None
+        batch_size = (1000 if packed else 100) if batch_size is None else batch_size
+        window = Duration.seconds(5 if packed else 1) if max_batching_window is None else max_batching_window
+        max_concurrency = 2 if packed and max_concurrency is None else max_concurrency
+        require_integer("batch_size", batch_size, 1, 10_000)
+        require_gathering(batch_size, window)
+        _require_concurrency(max_concurrency, function_options)
         require_authorizer(authorizer)
         require_choice("mode", mode, ("validated", "direct"))
         _require_schema(schema, mode)
@@ -193,9 +186,21 @@ class EventIngest(Observed):
         declared.warn_if_uncounted(self, lambda: [] if declared.counting(event) else [event.name], "this ingest takes")
         # The event's aggregates may be declared later: both functions refuse what those could not count.
         aggregates = late_text(lambda: encode(declared.counting(event)) if declared.counting(event) else None)
-        self.queue, self.dead_letter_queue = self._build_queues(timeout, batching.window)
+        self.queue, self.dead_letter_queue = self._build_queues(timeout, window)
         self.function = self._build_consumer(table, aggregates, timeout)
-        self.event_source_mapping = self._build_mapping(batching)
+        self.event_source_mapping = lambda_.EventSourceMapping(
+            self,
+            "EventSourceMapping",
+            target=self.function,
+            event_source_arn=self.queue.queue_arn,
+            batch_size=batch_size,
+            max_batching_window=window,
+            max_concurrency=max_concurrency,
+            report_batch_item_failures=True,
+        )
+        # CDK's grant_consume_messages would grant more than Lambda needs.
+        # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-lambda-function-trigger.html
+        self.queue.grant(self.function, "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")
         self.http_api = http_api or build_api(
             self,
             description="Takes events to count",
@@ -255,22 +260,6 @@ class EventIngest(Observed):
             dead_letter_queue=sqs.DeadLetterQueue(queue=dead_letter_queue, max_receive_count=int(patience / hidden)),
         )
         return queue, dead_letter_queue
-
-    def _build_mapping(self, batching: _Batching) -> lambda_.EventSourceMapping:
-        mapping = lambda_.EventSourceMapping(
-            self,
-            "EventSourceMapping",
-            target=self.function,
-            event_source_arn=self.queue.queue_arn,
-            batch_size=batching.size,
-            max_batching_window=batching.window,
-            max_concurrency=batching.concurrency,
-            report_batch_item_failures=True,
-        )
-        # CDK's grant_consume_messages would grant more than Lambda needs.
-        # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-lambda-function-trigger.html
-        self.queue.grant(self.function, "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")
-        return mapping
 
     def _build_consumer(self, table: DedupCounterTable, aggregates: str, timeout: Duration) -> lambda_.Function:
         """Build the function that accepts the queue's events."""
@@ -359,30 +348,17 @@ class EventIngest(Observed):
         )
 
 
-def _batching(
-    event: Event,
-    batch_size: int | None,
-    max_batching_window: Duration | None,
-    max_concurrency: int | None,
-    options: lambda_.FunctionOptions | None,
-) -> _Batching:
-    """Return what is given, and what suits the event for the rest; refuse what Lambda does."""
-    default = _PLAIN if event.packed is None else _PACKED
-    size = default.size if batch_size is None else batch_size
-    window = default.window if max_batching_window is None else max_batching_window
-    concurrency = default.concurrency if max_concurrency is None else max_concurrency
-    require_integer("batch_size", size, 1, 10_000)
-    require_gathering(size, window)
+def _require_concurrency(max_concurrency: int | None, options: lambda_.FunctionOptions | None) -> None:
+    if max_concurrency is None:
+        return
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-lambda-eventsourcemapping-scalingconfig.html
+    require_integer("max_concurrency", max_concurrency, 2, 1000)
+    # A reservation that the consumers would exceed throttles them.
+    # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
     reserved = None if options is None else options.reserved_concurrent_executions
-    if concurrency is not None:
-        # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-lambda-eventsourcemapping-scalingconfig.html
-        require_integer("max_concurrency", concurrency, 2, 1000)
-        # A reservation that the consumers would exceed throttles them.
-        # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
-        if reserved is not None and not Token.is_unresolved(reserved) and concurrency > reserved:
-            allowed = f"at least max_concurrency, which is {concurrency}"
-            raise InvalidArgumentError("reserved_concurrent_executions", reserved, allowed)
-    return _Batching(size, window, concurrency)
+    if reserved is not None and not Token.is_unresolved(reserved) and max_concurrency > reserved:
+        allowed = f"at least max_concurrency, which is {max_concurrency}"
+        raise InvalidArgumentError("reserved_concurrent_executions", reserved, allowed)
 
 
 def _at_most(longest: int, event: Event) -> int:

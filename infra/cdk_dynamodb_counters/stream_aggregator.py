@@ -18,12 +18,10 @@ from constructs import Construct
 from cdk_dynamodb_counters._arguments import (
     require_duration,
     require_gathering,
-    require_instance,
     require_integer,
     require_list,
 )
 from cdk_dynamodb_counters._functions import (
-    Observed,
     build_function,
     build_role,
     is_emulated,
@@ -31,13 +29,7 @@ from cdk_dynamodb_counters._functions import (
     of_function,
     timeout_of,
 )
-from cdk_dynamodb_counters._streams import (
-    build_mapping,
-    grant_failures,
-    grant_stream,
-    on_failure_bucket_of,
-    require_bucket,
-)
+from cdk_dynamodb_counters._streams import StreamReader, grant_stream
 from cdk_dynamodb_counters._synth import check_at_synth, late_text, late_value
 from cdk_dynamodb_counters._tables import TableDeclarations, is_import, require_same_place, require_stream, table_schema
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable, grant
@@ -63,7 +55,7 @@ _FIVE_MINUTES: Final = 9
 _MISSING: Final = cloudwatch.TreatMissingData
 
 
-class StreamAggregator(Observed):
+class StreamAggregator(StreamReader):
     """Keeps the declared aggregates and windows of a table exact. A table has one aggregator.
 
     Parameters
@@ -112,16 +104,12 @@ class StreamAggregator(Observed):
     >>> StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS])  # doctest: +SKIP
     """
 
-    event_source_mapping: lambda_.EventSourceMapping
-    """The mapping that invokes the function with the records of the table's stream."""
     source_event_source_mapping: lambda_.EventSourceMapping | None
     """The mapping that invokes the function with the records of the source table's stream; None without one."""
     verifier: lambda_.Function | None
     """The function that compares counts with their source items; None without ``verify_every``."""
     role: iam.Role
     """The role of the function and of the event source mapping."""
-    on_failure_bucket: s3.IBucket
-    """The bucket for batches that Lambda gave up on."""
 
     def __init__(
         self,
@@ -145,8 +133,6 @@ class StreamAggregator(Observed):
         quarantine_retention = Duration.days(90) if quarantine_retention is None else quarantine_retention
         timeout = timeout_of(function_options, Duration.minutes(1), 30, 900)
 
-        require_instance("table", table, DedupCounterTable)
-        require_stream("table", table.table)
         if source_table is not None:
             require_stream("source_table", source_table)
         _require_aggregates(aggregates)
@@ -154,19 +140,14 @@ class StreamAggregator(Observed):
             require_integer("batch_size", batch_size, 1, 10_000)
         require_gathering(_MOST_RECORDS if batch_size is None else batch_size, max_batching_window)
         require_duration("quarantine_retention", quarantine_retention, Duration.days(2), Duration.days(3650), "days")
-        require_bucket(on_failure_bucket)
         if verify_every is not None:
             require_duration("verify_every", verify_every, Duration.hours(1), Duration.days(30), "hours")
         _require_share("verify_sample", verify_sample)
-        super().__init__(scope, construct_id, service_name, function_options, alarm_actions)
-        require_same_place("table", self, table.table)
-        self._table, self._source_table = table.table, source_table
-        self._declarations = TableDeclarations.of(table.table)
+        super().__init__(scope, construct_id, table, function_options, alarm_actions, service_name=service_name)
+        self._source_table = source_table
+        self._use_bucket(on_failure_bucket, quarantine_retention, counts=True)
         self._connect()
         self.add_aggregate(*aggregates)
-        self.on_failure_bucket = on_failure_bucket_of(
-            self, on_failure_bucket, self._declarations, quarantine_retention, counts=True
-        )
         self.role = self._build_role()
         self.function = build_function(
             self,
@@ -178,25 +159,16 @@ class StreamAggregator(Observed):
             memory_size=self.function_options.memory_size or 1024,
             timeout=timeout,
         )
-        self._describe()
-        self.event_source_mapping = build_mapping(
-            self,
-            "EventSourceMapping",
-            table.table,
-            self.on_failure_bucket,
-            batch_size=batch_size or _MOST_RECORDS,
-            max_batching_window=max_batching_window,
-        )
+        # What is declared stands in the template as JSON: `cdk diff` then shows what a deployment changes.
+        declared, resource = self._declarations, self.function.node.default_child
+        assert isinstance(resource, lambda_.CfnFunction)
+        resource.add_metadata("Declarations", late_value(lambda: described((*declared.events, *declared.declarations))))
+        size = batch_size or _MOST_RECORDS
+        self.event_source_mapping = self._build_mapping("EventSourceMapping", table.table, size, max_batching_window)
         self.source_event_source_mapping = None
         if source_table is not None:
-            self.source_event_source_mapping = build_mapping(
-                self,
-                "SourceMapping",
-                source_table,
-                self.on_failure_bucket,
-                batch_size=batch_size or _MOST_RECORDS,
-                max_batching_window=max_batching_window,
-            )
+            mapping = self._build_mapping("SourceMapping", source_table, size, max_batching_window)
+            self.source_event_source_mapping = mapping
         watch = None if is_emulated(self) else self._build_rules()
         self.verifier = None if verify_every is None else self._build_verifier(verify_every, verify_sample)
         self._add_alarms(watch, verify_every)
@@ -276,7 +248,7 @@ class StreamAggregator(Observed):
                 source.encryption_key.grant_decrypt(role)
         actions = ("BatchGetItem", "DescribeTable", "GetItem", "PartiQLUpdate", "PutItem", "Query", "UpdateItem")
         grant(self._table, role, *actions)
-        grant_failures(role, self.on_failure_bucket)
+        self._grant_failures(role)
         return role
 
     def _environment(self, quarantine_retention: Duration) -> dict[str, str]:
@@ -291,13 +263,6 @@ class StreamAggregator(Observed):
         if is_emulated(self):
             environment |= {"SINGLE_SHARD": "true", "BULK_BY_PUT": "true"}
         return environment
-
-    def _describe(self) -> None:
-        """Write what is declared into the template as JSON: ``cdk diff`` then shows what a deployment changes."""
-        resource = self.function.node.default_child
-        assert isinstance(resource, lambda_.CfnFunction)
-        declared = self._declarations
-        resource.add_metadata("Declarations", late_value(lambda: described((*declared.events, *declared.declarations))))
 
     def _build_rules(self) -> lambda_.Alias:
         """Build the rules that invoke the function next to its stream; return what watches, which has own metrics."""

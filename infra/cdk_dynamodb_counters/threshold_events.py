@@ -14,9 +14,8 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from cdk_dynamodb_counters._arguments import require_choice, require_instance, require_list, require_member
+from cdk_dynamodb_counters._arguments import require_choice, require_list, require_member
 from cdk_dynamodb_counters._functions import (
-    Observed,
     build_function,
     build_role,
     is_isolated,
@@ -24,15 +23,8 @@ from cdk_dynamodb_counters._functions import (
     of_mapping,
     timeout_of,
 )
-from cdk_dynamodb_counters._streams import (
-    build_mapping,
-    grant_failures,
-    grant_stream,
-    on_failure_bucket_of,
-    require_bucket,
-)
+from cdk_dynamodb_counters._streams import StreamReader, grant_stream
 from cdk_dynamodb_counters._synth import check_at_synth
-from cdk_dynamodb_counters._tables import TableDeclarations, require_same_place, require_stream
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from dynamodb_counters._declarations import Threshold, flatten
 from dynamodb_counters._declarations.codec import described
@@ -46,7 +38,7 @@ _LARGEST: Final = 5_000_000_000
 _DECIMALS: Final = 6
 
 
-class ThresholdEvents(Observed):
+class ThresholdEvents(StreamReader):
     """Puts an event on EventBridge for each line that a group of a table crosses. A table has one.
 
     The table's `StreamAggregator` finds the crossings. Either may be created first, in any stack of the app.
@@ -85,10 +77,6 @@ class ThresholdEvents(Observed):
 
     event_bus: events.IEventBus
     """The bus that events go to."""
-    event_source_mapping: lambda_.EventSourceMapping
-    """The mapping that invokes the function with crossings."""
-    on_failure_bucket: s3.IBucket
-    """The bucket for batches that Lambda gave up on."""
 
     def __init__(
         self,
@@ -104,16 +92,11 @@ class ThresholdEvents(Observed):
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
     ) -> None:
         timeout = timeout_of(function_options, Duration.minutes(1), 30, 900)
-        require_instance("table", table, DedupCounterTable)
-        require_stream("table", table.table)
         self._thresholds = _require_thresholds(thresholds)
         if event_bus is not None:
             require_member("event_bus", event_bus, "grant_put_events_to", "an EventBus")
-        require_bucket(on_failure_bucket)
-        super().__init__(scope, construct_id, service_name, function_options, alarm_actions)
-        require_same_place("table", self, table.table)
-        self._table = table.table
-        self._declarations = TableDeclarations.of(table.table)
+        super().__init__(scope, construct_id, table, function_options, alarm_actions, service_name=service_name)
+        self._use_bucket(on_failure_bucket, counts=False)
         self._connect()
         if is_isolated(self.function_options):
             Annotations.of(self).add_warning_v2(
@@ -123,7 +106,6 @@ class ThresholdEvents(Observed):
             )
         self.event_bus = event_bus or events.EventBus.from_event_bus_name(self, "DefaultBus", "default")
         self._require_own("region", Stack.of(self).region, self.event_bus.env.region)
-        self.on_failure_bucket = on_failure_bucket_of(self, on_failure_bucket, self._declarations, counts=False)
         self.function = build_function(
             self,
             "Function",
@@ -137,14 +119,9 @@ class ThresholdEvents(Observed):
         assert isinstance(resource, lambda_.CfnFunction)
         resource.add_metadata("Thresholds", described(self._thresholds))
         crossing = {"eventName": ["INSERT"], "dynamodb": {"NewImage": {TYPE: {"S": [CROSSING]}}}}
-        self.event_source_mapping = build_mapping(
-            self,
-            "EventSourceMapping",
-            table.table,
-            self.on_failure_bucket,
-            batch_size=_BATCH,
-            max_batching_window=Duration.seconds(1),
-            filters=[lambda_.FilterCriteria.filter(crossing)],
+        filters = [lambda_.FilterCriteria.filter(crossing)]
+        self.event_source_mapping = self._build_mapping(
+            "EventSourceMapping", table.table, _BATCH, Duration.seconds(1), filters=filters
         )
         self._add_alarms()
         problem = "thresholds are never crossed"
@@ -230,7 +207,7 @@ class ThresholdEvents(Observed):
         grant_stream(role, self._table)
         if self._table.encryption_key is not None:
             self._table.encryption_key.grant_decrypt(role)
-        grant_failures(role, self.on_failure_bucket)
+        self._grant_failures(role)
         self.event_bus.grant_put_events_to(role)
         return role
 

@@ -41,8 +41,8 @@ _ROOMS = {
     _CONSTRUCTS: """
         _arguments _staging _synth
         _functions _http _tables
+        dedup_counter_table
         _streams
-        dedup_counter_table live_page
         windowed_counter stream_aggregator threshold_events event_ingest counter_api
         testing
         __init__
