@@ -152,14 +152,81 @@ class Observed(Construct):
         alarm.add_alarm_action(*self._alarm_actions)
         self.alarms.append(alarm)
 
+    def _is_emulated(self) -> bool:
+        """Whether the app targets an emulator, whose streams have a single shard that batches do not name."""
+        return str(self.node.try_get_context("single_shard_stream")).lower() == "true"
 
-def _default_name(scope: Construct) -> str:
-    """Return the path below the name of the stack that is deployed: it differs between stages of one account."""
-    stack = Stack.of(scope)
-    while stack.nested_stack_parent is not None:
-        stack = stack.nested_stack_parent
-    path = stack.stack_name + scope.node.path.removeprefix(stack.node.path)
-    return path if is_service_name(path) else Names.unique_id(scope)
+    def _is_isolated(self) -> bool:
+        """Whether a function runs in a subnet without a way out of its network."""
+        options = self.function_options
+        if options.vpc is None:
+            return False
+        isolated = {subnet.subnet_id for subnet in options.vpc.isolated_subnets}
+        selected = options.vpc.select_subnets(**_values(options.vpc_subnets or ec2.SubnetSelection()))
+        return any(subnet.subnet_id in isolated for subnet in selected.subnets)
+
+    def _build_role(self, construct_id: str, description: str) -> iam.Role:
+        """Build a function's role, which may do what its options need and write logs; the function adds tracing."""
+        options = self.function_options
+        role = iam.Role(
+            self, construct_id, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"), description=description
+        )
+        self.log_group.grant_write(role)
+        if options.vpc is not None:
+            # Only Lambda itself may: calls of the function's code name the function.
+            # https://docs.aws.amazon.com/lambda/latest/dg/permissions-source-function-arn.html
+            by_lambda = {"Null": {"lambda:SourceFunctionArn": "true"}}
+            # Lambda documents no narrower resource than this for deleting an interface, and none for describing.
+            interfaces = Stack.of(role).format_arn(service="ec2", resource="*", resource_name="*")
+            for actions, resource in ((_DESCRIBE, "*"), (_MANAGE, interfaces)):
+                role.add_to_policy(
+                    iam.PolicyStatement(actions=list(actions), resources=[resource], conditions=by_lambda)
+                )
+        if options.environment_encryption is not None:
+            cast(kms.IKey, options.environment_encryption).grant_decrypt(role)
+        return role
+
+    def _build_function(
+        self,
+        construct_id: str,
+        *,
+        description: str,
+        handler: str,
+        environment: Mapping[str, str],
+        role: iam.Role,
+        timeout: Duration,
+        memory_size: float | None = None,
+        page: bool = False,
+    ) -> lambda_.Function:
+        """Build a function that runs a handler; synth fails if its environment exceeds Lambda's limit."""
+        options = self.function_options
+        log_level = options.application_log_level_v2 or lambda_.ApplicationLogLevel.INFO
+        own: dict[str, Any] = {
+            "description": description,
+            "memory_size": memory_size or options.memory_size or 512,
+            "timeout": timeout,
+            "environment": {
+                **(options.environment or {}),
+                **environment,
+                "POWERTOOLS_SERVICE_NAME": self.service_name,
+                "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
+                "POWERTOOLS_LOG_LEVEL": log_level.value,
+            },
+            "log_group": self.log_group,
+            "application_log_level_v2": log_level,
+        }
+        function = lambda_.Function(
+            self,
+            construct_id,
+            code=staged_code(page=page),
+            handler=f"dynamodb_counters.handlers.{handler}.handler",
+            runtime=lambda_.Runtime.PYTHON_3_14,
+            role=role,
+            logging_format=lambda_.LoggingFormat.JSON,
+            **{"architecture": lambda_.Architecture.ARM_64, **_values(options), **own},
+        )
+        check_at_synth(self, lambda: _oversized_environment(function))
+        return function
 
 
 def timeout_of(options: lambda_.FunctionOptions | None, default: Duration, low: int, high: int) -> Duration:
@@ -183,86 +250,18 @@ def timeout_of(options: lambda_.FunctionOptions | None, default: Duration, low: 
     return timeout
 
 
-def is_emulated(scope: Construct) -> bool:
-    """Whether the app targets an emulator, whose streams have a single shard that batches do not name."""
-    return str(scope.node.try_get_context("single_shard_stream")).lower() == "true"
-
-
-def is_isolated(options: lambda_.FunctionOptions) -> bool:
-    """Whether a function runs in a subnet without a way out of its network."""
-    if options.vpc is None:
-        return False
-    isolated = {subnet.subnet_id for subnet in options.vpc.isolated_subnets}
-    selected = options.vpc.select_subnets(**_values(options.vpc_subnets or ec2.SubnetSelection()))
-    return any(subnet.subnet_id in isolated for subnet in selected.subnets)
-
-
 def _values(struct: object) -> dict[str, Any]:
     """Return what was passed to a struct of jsii, by name."""
     return {**vars(struct)["_values"]}
 
 
-def build_role(scope: Observed, construct_id: str, description: str) -> iam.Role:
-    """Build a function's role, which may do what its options need and write logs; the function adds tracing."""
-    options = scope.function_options
-    role = iam.Role(
-        scope, construct_id, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"), description=description
-    )
-    scope.log_group.grant_write(role)
-    if options.vpc is not None:
-        # Only Lambda itself may: calls of the function's code name the function.
-        # https://docs.aws.amazon.com/lambda/latest/dg/permissions-source-function-arn.html
-        by_lambda = {"Null": {"lambda:SourceFunctionArn": "true"}}
-        # Lambda documents no narrower resource than this for deleting an interface, and none for describing.
-        interfaces = Stack.of(role).format_arn(service="ec2", resource="*", resource_name="*")
-        for actions, resource in ((_DESCRIBE, "*"), (_MANAGE, interfaces)):
-            role.add_to_policy(iam.PolicyStatement(actions=list(actions), resources=[resource], conditions=by_lambda))
-    if options.environment_encryption is not None:
-        cast(kms.IKey, options.environment_encryption).grant_decrypt(role)
-    return role
-
-
-def build_function(
-    scope: Observed,
-    construct_id: str,
-    *,
-    description: str,
-    handler: str,
-    environment: Mapping[str, str],
-    role: iam.Role,
-    timeout: Duration,
-    memory_size: float | None = None,
-    page: bool = False,
-) -> lambda_.Function:
-    """Build a function that runs a handler; synth fails if its environment exceeds Lambda's limit."""
-    options = scope.function_options
-    log_level = options.application_log_level_v2 or lambda_.ApplicationLogLevel.INFO
-    own: dict[str, Any] = {
-        "description": description,
-        "memory_size": memory_size or options.memory_size or 512,
-        "timeout": timeout,
-        "environment": {
-            **(options.environment or {}),
-            **environment,
-            "POWERTOOLS_SERVICE_NAME": scope.service_name,
-            "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
-            "POWERTOOLS_LOG_LEVEL": log_level.value,
-        },
-        "log_group": scope.log_group,
-        "application_log_level_v2": log_level,
-    }
-    function = lambda_.Function(
-        scope,
-        construct_id,
-        code=staged_code(page=page),
-        handler=f"dynamodb_counters.handlers.{handler}.handler",
-        runtime=lambda_.Runtime.PYTHON_3_14,
-        role=role,
-        logging_format=lambda_.LoggingFormat.JSON,
-        **{"architecture": lambda_.Architecture.ARM_64, **_values(options), **own},
-    )
-    check_at_synth(scope, lambda: _oversized_environment(function))
-    return function
+def _default_name(scope: Construct) -> str:
+    """Return the path below the name of the stack that is deployed: it differs between stages of one account."""
+    stack = Stack.of(scope)
+    while stack.nested_stack_parent is not None:
+        stack = stack.nested_stack_parent
+    path = stack.stack_name + scope.node.path.removeprefix(stack.node.path)
+    return path if is_service_name(path) else Names.unique_id(scope)
 
 
 def _oversized_environment(function: lambda_.Function) -> str | None:

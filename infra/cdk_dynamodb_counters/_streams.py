@@ -146,7 +146,7 @@ class StreamReader(Observed):
         )
         resource = mapping.node.default_child
         assert isinstance(resource, lambda_.CfnEventSourceMapping)
-        # Retry as long as possible: a discarded batch is a wrong count. Lambda hands over only what exceeds a set limit;
+        # Retry as long as possible: a discarded batch is a wrong count. Lambda hands over only what exceeds a limit;
         # what the stream forgets after 24 hours vanishes, unmetered. So give up before the stream does.
         # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
         resource.maximum_retry_attempts = -1

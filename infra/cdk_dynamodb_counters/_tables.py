@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from aws_cdk import Annotations, Stack, Token
@@ -47,32 +46,15 @@ def property_of(table: dynamodb.ITable, name: str) -> Any:
     return None
 
 
-@dataclass(frozen=True)
-class TableSchema:
-    """Key attributes of a table that the app defines, each with its type, its attribute of TTL, and its indexes."""
-
-    keys: tuple[tuple[str, str], ...]
-    ttl: str | None
-    indexes: frozenset[str]
-
-    @property
-    def names(self) -> TableKeys:
-        (partition_key, _), *rest = self.keys
-        return TableKeys(partition_key, rest[0][0] if rest else None, self.ttl)
-
-
-def table_schema(table: dynamodb.ITable) -> TableSchema | None:
-    """Return the schema of a table; None if it is imported."""
-    if is_import(table):
-        return None
-    types = {one["attributeName"]: one["attributeType"] for one in property_of(table, "attributeDefinitions") or ()}
-    ordered = sorted(property_of(table, "keySchema"), key=lambda key: key["keyType"] != "HASH")
+def table_keys(table: dynamodb.ITable) -> tuple[TableKeys, bool]:
+    """Return the names of a table's keys and of its attribute of TTL, and whether all keys are texts."""
+    types = {one["attributeName"]: one["attributeType"] for one in property_of(table, "attributeDefinitions")}
+    keys = sorted(property_of(table, "keySchema"), key=lambda key: str(key["keyType"]) != "HASH")
+    names = [key["attributeName"] for key in keys]
     ttl = property_of(table, "timeToLiveSpecification") or {}
-    return TableSchema(
-        tuple((key["attributeName"], types[key["attributeName"]]) for key in ordered),
-        ttl.get("attributeName") if ttl.get("enabled", True) else None,
-        frozenset(index["indexName"] for index in property_of(table, "globalSecondaryIndexes") or ()),
-    )
+    is_on = ttl.get("enabled", True)
+    own = TableKeys(names[0], names[1] if names[1:] else None, ttl.get("attributeName") if is_on else None)
+    return own, {types[name] for name in names} == {"S"}
 
 
 def require_stream(argument: str, table: dynamodb.ITable) -> None:
@@ -95,25 +77,20 @@ def require_same_place(argument: str, user: Construct, table: dynamodb.ITable, *
     stack, imported, stream = Stack.of(user), is_import(table), str(table.table_stream_arn)
     account, region = table.env.account, table.env.region
     if imported and table.table_stream_arn is not None and not Token.is_unresolved(stream):
-        arn, own = str(table.table_arn), stream.partition("/stream/")[0]
-        named = Token.is_unresolved(table.table_name) or own.endswith(f":table/{table.table_name}")
-        if not (named if Token.is_unresolved(arn) else own == arn):
+        own, arn, name = stream.partition("/stream/")[0], str(table.table_arn), table.table_name
+        is_own = own.endswith(f":table/{name}") or Token.is_unresolved(name) if Token.is_unresolved(arn) else own == arn
+        if not is_own:
             expected = "the stream of that table, of the same account and region"
             raise InvalidArgumentError(argument, f"{table.node.path} with the stream {stream}", expected)
         region, account = f"{own}:::::".split(":")[3:5]
-    here, there = (_known(stack.account), _known(stack.region)), (_known(account), _known(region))
+    places = ((stack.region, region), (stack.account, account))
+    known = [[None if Token.is_unresolved(place) else place for place in pair] for pair in places]
     # A place that an import leaves open is where its stack is deployed.
-    other_account, other_region = (
-        ours != theirs and not (imported and None in (ours, theirs)) for ours, theirs in zip(here, there, strict=True)
-    )
-    if other_region or (other_account and not (any_account and imported)):
-        of_account, of_region = (name or "that is known only at deployment" for name in here)
-        allowed = f"a table of account {of_account} and region {of_region}, where {user.node.path!r} is"
+    differ = [here != there and not (imported and None in (here, there)) for here, there in known]
+    if differ[0] or (differ[1] and not (any_account and imported)):
+        here = [pair[0] or "that is known only at deployment" for pair in known]
+        allowed = f"a table of account {here[1]} and region {here[0]}, where {user.node.path!r} is"
         raise InvalidArgumentError(argument, table.node.path, allowed)
-
-
-def _known(value: str) -> str | None:
-    return None if Token.is_unresolved(value) else value
 
 
 def generated_name(table: dynamodb.ITable, chosen: object) -> str | None:

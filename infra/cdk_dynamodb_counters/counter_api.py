@@ -16,7 +16,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import require_duration, require_instance, require_list, require_route
-from cdk_dynamodb_counters._functions import Observed, build_function, build_role, timeout_of
+from cdk_dynamodb_counters._functions import Observed, timeout_of
 from cdk_dynamodb_counters._http import (
     build_api,
     is_public,
@@ -249,11 +249,10 @@ class CounterApi(Observed):
             environment["EVENTS"] = encode(readable, attributes=True)
         if page is not None:
             environment["PAGE"] = page._settings()
-        role = build_role(self, "Role", "Reads a table's counts")
+        role = self._build_role("Role", "Reads a table's counts")
         table.grant_read(role)
         acknowledge_resource(role, "Only the indexes of this table.", f"{table.table_arn}/index/*")
-        self.function = build_function(
-            self,
+        self.function = self._build_function(
             "Function",
             description="Serves counts",
             handler="api",

@@ -22,16 +22,16 @@ from cdk_dynamodb_counters._tables import (
     IMAGES,
     TableDeclarations,
     generated_name,
+    is_import,
     property_of,
     require_same_place,
     require_stream,
-    table_schema,
+    table_keys,
 )
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._items.table_schema import LEADERBOARD, LEASES_PREFIX, PK, RANKING_INDEX, SCORE, SK, TTL
 from dynamodb_counters.errors import InvalidArgumentError
 
-_KEYS: Final = ((PK, "S"), (SK, "S"))
 _RETAINING: Final = (RemovalPolicy.RETAIN, RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
 _ERASE: Final = ("DeleteItem", "GetItem", "PutItem", "Query", "Scan", "UpdateItem")
 _TABLE_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{3,255}")
@@ -148,24 +148,7 @@ class DedupCounterTable(Construct):
 
     @classmethod
     def from_table_arn(cls, scope: Construct, construct_id: str, table_arn: str) -> DedupCounterTable:
-        """Name a table by its ARN; otherwise as `from_table_name`.
-
-        Parameters
-        ----------
-        scope, construct_id
-            Parent construct, and id within it.
-        table_arn : str
-            The table's ARN, of the account and region of the stack.
-
-        Raises
-        ------
-        InvalidArgumentError
-            If an argument is invalid.
-
-        Examples
-        --------
-        >>> DedupCounterTable.from_table_arn(stack, "Counters", arn)  # doctest: +SKIP
-        """
+        """Name a table by its ARN, of the account and region of the stack; otherwise as `from_table_name`."""
         allowed = "a table's ARN such as 'arn:aws:dynamodb:…:table/events', or a token"
         require_text("table_arn", table_arn, _TABLE_ARN, allowed)
         return _TableOfAnotherApp(scope, construct_id, table_arn=table_arn)
@@ -320,21 +303,23 @@ def _ranking_index(**props: Any) -> dynamodb.GlobalSecondaryIndexPropsV2:
 def _require_usable(table: dynamodb.ITable) -> None:
     """Refuse a table with wrong keys, TTL attribute or stream; an imported one must only have a stream."""
     require_stream("table", table)
-    schema = table_schema(table)
-    if schema is None:
+    if is_import(table):
         Annotations.of(table).add_info(
             f"The imported table must have the string keys {PK!r} and {SK!r}, TTL on {TTL!r} and a stream of "
             f"{IMAGES}; if a key of yours encrypts it, import it with encryption_key=: synth cannot check any of this."
         )
-    elif schema.keys != _KEYS:
+        return
+    keys, are_texts = table_keys(table)
+    allowed = None
+    if (keys.partition_key, keys.sort_key, are_texts) != (PK, SK, True):
         allowed = f"a table with partition key {PK!r} and sort key {SK!r}, both strings"
         allowed += "; count the items of another one by source_table of StreamAggregator"
-        raise InvalidArgumentError("table", table.node.path, allowed)
     elif property_of(table, "multiRegionConsistency") == dynamodb.MultiRegionConsistency.STRONG.name:
         allowed = "a table without multi-Region strong consistency, which refuses transactions"
+    elif keys.ttl != TTL:
+        allowed = f"a table with time_to_live_attribute={TTL!r}"
+    if allowed is not None:
         raise InvalidArgumentError("table", table.node.path, allowed)
-    elif schema.ttl != TTL:
-        raise InvalidArgumentError("table", table.node.path, f"a table with time_to_live_attribute={TTL!r}")
 
 
 def accepting(event: Event) -> tuple[str, ...]:

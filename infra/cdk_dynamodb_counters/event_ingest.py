@@ -22,7 +22,7 @@ from cdk_dynamodb_counters._arguments import (
     require_integer,
     require_route,
 )
-from cdk_dynamodb_counters._functions import Observed, build_function, build_role, is_emulated, of_queue, timeout_of
+from cdk_dynamodb_counters._functions import Observed, of_queue, timeout_of
 from cdk_dynamodb_counters._http import (
     build_api,
     require_authorizer,
@@ -264,7 +264,7 @@ class EventIngest(Observed):
     def _build_consumer(self, table: DedupCounterTable, aggregates: str, timeout: Duration) -> lambda_.Function:
         """Build the function that accepts the queue's events."""
         event = self._event
-        role = build_role(self, "Role", "Accepts a queue's events into a table")
+        role = self._build_role("Role", "Accepts a queue's events into a table")
         # The plain event that a duplicate repeats is read: another payload of its key becomes a dead letter.
         grant(table.table, role, *(("GetItem",) if event.packed is None else ()), *accepting(event))
         self.dead_letter_queue.grant(role, "sqs:SendMessage")
@@ -276,10 +276,9 @@ class EventIngest(Observed):
             # Requests of a function that has less time give up earlier.
             "TIMEOUT": str(int(timeout.to_seconds())),
         }
-        if is_emulated(self):
+        if self._is_emulated():
             environment["BULK_BY_PUT"] = "true"
-        return build_function(
-            self,
+        return self._build_function(
             "Function",
             description="Accepts a queue's events",
             handler="ingest_queue",
@@ -290,11 +289,10 @@ class EventIngest(Observed):
 
     def _build_receiver(self, aggregates: str, environment: Mapping[str, str]) -> lambda_.Function:
         """Build the function that validates events before it sends them to the queue."""
-        role = build_role(self, "ReceiverRole", "Sends events to a queue")
+        role = self._build_role("ReceiverRole", "Sends events to a queue")
         self.queue.grant(role, "sqs:SendMessage")
         declared = {"DECLARATIONS": encode((self._event,), attributes=True), "AGGREGATES": aggregates}
-        return build_function(
-            self,
+        return self._build_function(
             "Receiver",
             description="Validates events and sends them to a queue",
             handler="ingest_http",

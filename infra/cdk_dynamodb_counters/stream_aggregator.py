@@ -21,17 +21,17 @@ from cdk_dynamodb_counters._arguments import (
     require_integer,
     require_list,
 )
-from cdk_dynamodb_counters._functions import (
-    build_function,
-    build_role,
-    is_emulated,
-    is_isolated,
-    of_function,
-    timeout_of,
-)
+from cdk_dynamodb_counters._functions import of_function, timeout_of
 from cdk_dynamodb_counters._streams import StreamReader, grant_stream
 from cdk_dynamodb_counters._synth import check_at_synth, late_text, late_value
-from cdk_dynamodb_counters._tables import TableDeclarations, is_import, require_same_place, require_stream, table_schema
+from cdk_dynamodb_counters._tables import (
+    TableDeclarations,
+    is_import,
+    property_of,
+    require_same_place,
+    require_stream,
+    table_keys,
+)
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable, grant
 from dynamodb_counters._assumptions import MOST_NAMES
 from dynamodb_counters._declarations import Aggregate, Composite, Declarable, Event, Items, require_consistent
@@ -148,9 +148,8 @@ class StreamAggregator(StreamReader):
         self._use_bucket(on_failure_bucket, quarantine_retention, counts=True)
         self._connect()
         self.add_aggregate(*aggregates)
-        self.role = self._build_role()
-        self.function = build_function(
-            self,
+        self.role = self._build_own_role()
+        self.function = self._build_function(
             "Function",
             description="Counts a table's events from its stream",
             handler="aggregator",
@@ -169,7 +168,7 @@ class StreamAggregator(StreamReader):
         if source_table is not None:
             mapping = self._build_mapping("SourceMapping", source_table, size, max_batching_window)
             self.source_event_source_mapping = mapping
-        watch = None if is_emulated(self) else self._build_rules()
+        watch = None if self._is_emulated() else self._build_rules()
         self.verifier = None if verify_every is None else self._build_verifier(verify_every, verify_sample)
         self._add_alarms(watch, verify_every)
         for find_problem in (
@@ -238,8 +237,8 @@ class StreamAggregator(StreamReader):
                 "another account whose key AWS manages cannot be read. Synth cannot check either."
             )
 
-    def _build_role(self) -> iam.Role:
-        role = build_role(self, "Role", "Reads a table's stream and writes counts to the table")
+    def _build_own_role(self) -> iam.Role:
+        role = self._build_role("Role", "Reads a table's stream and writes counts to the table")
         grant_stream(role, self._table)
         if (source := self._source_table) is not None:
             grant_stream(role, source)
@@ -260,7 +259,7 @@ class StreamAggregator(StreamReader):
         }
         if self._source_table is not None:
             environment["SOURCE_TABLE_ARN"] = _arn_of(self._source_table)
-        if is_emulated(self):
+        if self._is_emulated():
             environment |= {"SINGLE_SHARD": "true", "BULK_BY_PUT": "true"}
         return environment
 
@@ -293,7 +292,7 @@ class StreamAggregator(StreamReader):
 
     def _build_verifier(self, every: Duration, sample: float) -> lambda_.Function:
         """Build the function that verifies, and the rules that have it begin and go on."""
-        if is_isolated(self.function_options):
+        if self._is_isolated():
             Annotations.of(self).add_warning_v2(
                 "dynamodb-counters:streamsUnreachable",
                 "The function that verifies calls DynamoDB Streams, which has no gateway endpoint, and whose interface "
@@ -301,7 +300,7 @@ class StreamAggregator(StreamReader):
                 "NAT gateway, or acknowledge this if your network resolves the name of DynamoDB Streams itself.",
             )
         table, source = self._table, self._source_table
-        role = build_role(self, "VerifierRole", "Compares a table's counts with their source items")
+        role = self._build_role("VerifierRole", "Compares a table's counts with their source items")
         # A source table's stream is read to the end, as it gets no heartbeat.
         granted = [([str(table.table_stream_arn)], ["DescribeStream"])]
         if source is not None:
@@ -313,8 +312,7 @@ class StreamAggregator(StreamReader):
             actions = [f"dynamodb:{name}" for name in names]
             role.add_to_policy(iam.PolicyStatement(actions=actions, resources=resources))
         grant(table, role, "BatchGetItem", "DescribeTable", "GetItem", "PutItem", "Query", "Scan")
-        function = build_function(
-            self,
+        function = self._build_function(
             "Verifier",
             description="Compares a table's counts with their source items",
             handler="verifier",
@@ -417,10 +415,11 @@ class StreamAggregator(StreamReader):
 
     def _missing_ranking_index(self) -> str | None:
         """Find a ranked aggregate on a table of the same app that lacks the ranking index."""
-        schema = table_schema(self._declarations.table)
+        table = self._declarations.table
         aggregates = (one for one in self._declarations.declarations if isinstance(one, Aggregate))
         ranked = [aggregate.name for aggregate in aggregates if aggregate.ranking is not None]
-        if not ranked or schema is None or RANKING_INDEX in schema.indexes:
+        indexes = property_of(table, "globalSecondaryIndexes") or ()
+        if not ranked or is_import(table) or RANKING_INDEX in [index["indexName"] for index in indexes]:
             return None
         problem = f"the table has no {RANKING_INDEX!r} index, which {', '.join(map(repr, ranked))} needs"
         return f"{problem}: create the table with ranking_index=True"
@@ -433,10 +432,11 @@ class StreamAggregator(StreamReader):
             expected, where = OURS, "source_table= of the StreamAggregator, which names the table they lie in"
         elif not counted:
             return "nothing of source_table is counted: declare an aggregate or window whose source is Items"
-        elif (schema := table_schema(table)) is not None:
-            expected, where = schema.names, f"those of the source table {table.node.path!r}: keys={schema.names!r}"
-        else:
+        elif is_import(table):
             return None
+        else:
+            expected, _ = table_keys(table)
+            where = f"those of the source table {table.node.path!r}: keys={expected!r}"
         for name, items in counted.items():
             if items._table_keys != expected:
                 return f"{InvalidArgumentError('keys', items._table_keys, where)} (items {name!r})"

@@ -15,14 +15,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import require_choice, require_list, require_member
-from cdk_dynamodb_counters._functions import (
-    build_function,
-    build_role,
-    is_isolated,
-    of_function,
-    of_mapping,
-    timeout_of,
-)
+from cdk_dynamodb_counters._functions import of_function, of_mapping, timeout_of
 from cdk_dynamodb_counters._streams import StreamReader, grant_stream
 from cdk_dynamodb_counters._synth import check_at_synth
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
@@ -98,7 +91,7 @@ class ThresholdEvents(StreamReader):
         super().__init__(scope, construct_id, table, function_options, alarm_actions, service_name=service_name)
         self._use_bucket(on_failure_bucket, counts=False)
         self._connect()
-        if is_isolated(self.function_options):
+        if self._is_isolated():
             Annotations.of(self).add_warning_v2(
                 "dynamodb-counters:eventsUnreachable",
                 "From isolated subnets, EventBridge is reached by an interface endpoint only: crossings wait, and are "
@@ -106,13 +99,12 @@ class ThresholdEvents(StreamReader):
             )
         self.event_bus = event_bus or events.EventBus.from_event_bus_name(self, "DefaultBus", "default")
         self._require_own("region", Stack.of(self).region, self.event_bus.env.region)
-        self.function = build_function(
-            self,
+        self.function = self._build_function(
             "Function",
             description="Sends crossings of thresholds to EventBridge",
             handler="notifier",
             environment={"EVENT_BUS": self.event_bus.event_bus_arn},
-            role=self._build_role(),
+            role=self._build_own_role(),
             timeout=timeout,
         )
         resource = self.function.node.default_child
@@ -202,8 +194,8 @@ class ThresholdEvents(StreamReader):
         self._declarations.add_reader("table", self, self._table)
         self._declarations.notifier, self._declarations.thresholds = self, self._thresholds
 
-    def _build_role(self) -> iam.Role:
-        role = build_role(self, "Role", "Sends crossings of thresholds to EventBridge")
+    def _build_own_role(self) -> iam.Role:
+        role = self._build_role("Role", "Sends crossings of thresholds to EventBridge")
         grant_stream(role, self._table)
         if self._table.encryption_key is not None:
             self._table.encryption_key.grant_decrypt(role)
