@@ -3,7 +3,8 @@
 `DedupCounterTable` stores events and counts, `StreamAggregator` keeps the counts exact, and `WindowedCounter` counts by
 time. `ThresholdEvents` puts an event on EventBridge when a count crosses a line. `EventIngest` takes events over HTTP;
 `CounterApi` serves counts over HTTP, with a `LivePage` if you like.
-Declare what to count with `dynamodb_counters`.
+Declare what to count with `dynamodb_counters`. A wrong argument raises its `InvalidArgumentError`; one whose type is
+CDK's, jsii's `TypeError`.
 """
 
 from __future__ import annotations

@@ -55,11 +55,6 @@ def runtime_code(*, prefix: str = "") -> lambda_.Code:
     Code
         ``dynamodb_counters``, AWS Lambda Powertools and their dependencies.
 
-    Raises
-    ------
-    InvalidArgumentError
-        If `prefix` is not a directory name.
-
     Examples
     --------
     >>> code = runtime_code()

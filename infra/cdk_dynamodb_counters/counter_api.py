@@ -81,11 +81,6 @@ class LivePage:
     beacon_path : str, optional
         Where the beacon is posted: the path of an `EventIngest` on the same API. Default: ``"/events"``.
 
-    Raises
-    ------
-    InvalidArgumentError
-        If an argument is invalid.
-
     Examples
     --------
     >>> LivePage(title="Blog", total=SITE, top=VIEWS, window=ROLLING)  # doctest: +SKIP
@@ -179,11 +174,6 @@ class CounterApi(Observed):
         ARM64, and a log group that keeps logs for a month.
     service_name : str, optional
         Name in logs. Default: the stack's name and the path in it.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If an argument is invalid, or contradicts another declaration of the table.
 
     Examples
     --------

@@ -127,21 +127,7 @@ class DedupCounterTable(Construct):
     def from_table_name(cls, scope: Construct, construct_id: str, table_name: str) -> DedupCounterTable:
         """Name a table that another app has and counts, to read it, to write into it, and to grant either.
 
-        Parameters
-        ----------
-        scope, construct_id
-            Parent construct, and id within it.
-        table_name : str
-            The table's name, in the account and region of the stack.
-
-        Raises
-        ------
-        InvalidArgumentError
-            If an argument is invalid.
-
-        Examples
-        --------
-        >>> DedupCounterTable.from_table_name(stack, "Counters", "events")  # doctest: +SKIP
+        It is in the account and region of the stack.
         """
         require_text("table_name", table_name, _TABLE_NAME, "a table's name, or a token")
         return _TableOfAnotherApp(scope, construct_id, table_name=table_name)

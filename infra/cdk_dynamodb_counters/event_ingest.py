@@ -111,11 +111,6 @@ class EventIngest(Observed):
     alarm_actions : sequence of IAlarmAction, optional
         Actions of alarms. Default: none.
 
-    Raises
-    ------
-    InvalidArgumentError
-        If an argument is invalid, or contradicts another declaration of the table.
-
     Examples
     --------
     >>> EventIngest(stack, "Ingest", table=counters, event=VIEW, authorizer=HttpIamAuthorizer())  # doctest: +SKIP

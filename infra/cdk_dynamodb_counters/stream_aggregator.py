@@ -181,22 +181,7 @@ class StreamAggregator(StreamReader):
         check_at_synth(self, self._warn_if_corrections_may_count_twice)
 
     def add_aggregate(self, *aggregates: Declarable) -> None:
-        """Declare more aggregates of the table.
-
-        Parameters
-        ----------
-        *aggregates : Aggregate, Distinct, ActiveMembers, Percentiles or Extremes
-            Aggregates to keep current.
-
-        Raises
-        ------
-        InvalidArgumentError
-            If an argument is not an aggregate, or contradicts another declaration of the table.
-
-        Examples
-        --------
-        >>> aggregator.add_aggregate(VISITORS)  # doctest: +SKIP
-        """
+        """Declare more aggregates of the table: `Aggregate`, `Distinct`, `ActiveMembers`, `Percentiles`, `Extremes`."""
         _require_aggregates(aggregates)
         self._declarations.add(declarations=aggregates)
 

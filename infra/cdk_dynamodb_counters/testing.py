@@ -39,11 +39,6 @@ def stable_template(stack: Stack) -> dict[str, Any]:
     dict
         The template as plain JSON values: equal for equal stacks, whatever the versions of the packaged code.
 
-    Raises
-    ------
-    InvalidArgumentError
-        If `stack` is no stack.
-
     Examples
     --------
     >>> from aws_cdk import App, Stack

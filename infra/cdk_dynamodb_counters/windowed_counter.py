@@ -25,11 +25,6 @@ class WindowedCounter(Construct):
     window : Window
         Events to count, by which time, and how long to keep the counts.
 
-    Raises
-    ------
-    InvalidArgumentError
-        If an argument is invalid, or the window contradicts another declaration of the table.
-
     Examples
     --------
     >>> WindowedCounter(stack, "Rolling", table=counters, window=JOBS_24H)  # doctest: +SKIP
