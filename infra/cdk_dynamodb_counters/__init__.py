@@ -13,9 +13,8 @@ from cdk_dynamodb_counters._staging import runtime_code
 from cdk_dynamodb_counters.counter_api import CounterApi, LivePage
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.event_ingest import EventIngest
-from cdk_dynamodb_counters.stream_aggregator import StreamAggregator
+from cdk_dynamodb_counters.stream_aggregator import StreamAggregator, WindowedCounter
 from cdk_dynamodb_counters.threshold_events import ThresholdEvents
-from cdk_dynamodb_counters.windowed_counter import WindowedCounter
 
 __all__ = [
     "CounterApi",

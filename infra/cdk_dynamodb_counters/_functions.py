@@ -8,7 +8,6 @@ from typing import Any, Final, cast
 
 from aws_cdk import CfnResource, Duration, Names, RemovalPolicy, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
@@ -111,12 +110,7 @@ class Observed(Construct):
     def metric(self, metric_name: str, **props: Any) -> cloudwatch.Metric:
         """Return a metric that the functions emit, by its name in the `table of metrics <../monitoring.md>`_.
 
-        Parameters
-        ----------
-        metric_name : str
-            Such as ``"LateEvents"``.
-        **props
-            Those of CDK's ``Metric``, such as ``period`` and ``statistic``. Default: sums of 5 minutes.
+        ``props`` are those of CDK's ``Metric``, such as ``period`` and ``statistic``. Default: sums of 5 minutes.
         """
         return _metric(NAMESPACE, metric_name, {"service": self.service_name}, **props)
 
@@ -156,15 +150,6 @@ class Observed(Construct):
         """Whether the app targets an emulator, whose streams have a single shard that batches do not name."""
         return str(self.node.try_get_context("single_shard_stream")).lower() == "true"
 
-    def _is_isolated(self) -> bool:
-        """Whether a function runs in a subnet without a way out of its network."""
-        options = self.function_options
-        if options.vpc is None:
-            return False
-        isolated = {subnet.subnet_id for subnet in options.vpc.isolated_subnets}
-        selected = options.vpc.select_subnets(**_values(options.vpc_subnets or ec2.SubnetSelection()))
-        return any(subnet.subnet_id in isolated for subnet in selected.subnets)
-
     def _build_role(self, construct_id: str, description: str) -> iam.Role:
         """Build a function's role, which may do what its options need and write logs; the function adds tracing."""
         options = self.function_options
@@ -201,7 +186,8 @@ class Observed(Construct):
         """Build a function that runs a handler; synth fails if its environment exceeds Lambda's limit."""
         options = self.function_options
         log_level = options.application_log_level_v2 or lambda_.ApplicationLogLevel.INFO
-        own: dict[str, Any] = {
+        given: dict[str, Any] = vars(options)["_values"]  # all that was passed to jsii's struct
+        own = {
             "description": description,
             "memory_size": memory_size or options.memory_size or 512,
             "timeout": timeout,
@@ -223,7 +209,7 @@ class Observed(Construct):
             runtime=lambda_.Runtime.PYTHON_3_14,
             role=role,
             logging_format=lambda_.LoggingFormat.JSON,
-            **{"architecture": lambda_.Architecture.ARM_64, **_values(options), **own},
+            **{"architecture": lambda_.Architecture.ARM_64, **given, **own},
         )
         check_at_synth(self, lambda: _oversized_environment(function))
         return function
@@ -248,11 +234,6 @@ def timeout_of(options: lambda_.FunctionOptions | None, default: Duration, low: 
     timeout = options.timeout or default
     require_duration("timeout", timeout, Duration.seconds(low), Duration.seconds(high))
     return timeout
-
-
-def _values(struct: object) -> dict[str, Any]:
-    """Return what was passed to a struct of jsii, by name."""
-    return {**vars(struct)["_values"]}
 
 
 def _default_name(scope: Construct) -> str:

@@ -12,7 +12,7 @@ from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from cdk_dynamodb_counters._arguments import require_integer, require_origins
+from cdk_dynamodb_counters._arguments import require_integer, require_member, require_origins
 from cdk_dynamodb_counters._synth import acknowledge
 from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._reads.question import fields_of, resources_of
@@ -30,13 +30,6 @@ _ALLOWED: Final = "a mapping of fields to claims, such as {'customer': 'claims.s
 _PATHS: Final = "_counters_paths"
 _RATE: Final = 1000
 _BURST: Final = 2000
-_AUTHORIZERS: Final = (
-    apigateway.HttpNoneAuthorizer,
-    authorizers.HttpIamAuthorizer,
-    authorizers.HttpJwtAuthorizer,
-    authorizers.HttpLambdaAuthorizer,
-    authorizers.HttpUserPoolAuthorizer,
-)
 # Headers that scripts send with a JSON body, a token, or a signature.
 _HEADERS: Final = ("authorization", "content-type", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token")
 # Neither query string nor body: they hold what is counted.
@@ -54,9 +47,8 @@ _ACCESS_LOG: Final = {
 
 def require_authorizer(authorizer: object) -> None:
     """Refuse anything but an authorizer: an endpoint is public only if the caller says so."""
-    if not isinstance(authorizer, _AUTHORIZERS):
-        allowed = "an authorizer such as HttpIamAuthorizer(), or HttpNoneAuthorizer() for a public endpoint"
-        raise InvalidArgumentError("authorizer", authorizer, allowed)
+    allowed = "an authorizer such as HttpIamAuthorizer(), or HttpNoneAuthorizer() for a public endpoint"
+    require_member("authorizer", authorizer, "bind", allowed)
 
 
 def require_throttling(allow_origins: Sequence[str], throttle_rate: int | None, throttle_burst: int | None) -> None:
@@ -139,10 +131,8 @@ def require_tenant(tenant: object, authorizer: apigateway.IHttpRouteAuthorizer) 
             raise InvalidArgumentError("tenant", tenant, _ALLOWED)
         source, _, name = path.partition(".")
         if not name or not isinstance(authorizer, _GIVEN_BY.get(source, ())):
-            given = [source for source, kinds in _GIVEN_BY.items() if isinstance(authorizer, kinds)]
-            allowed = (
-                f"{given[0]}.NAME, as the authorizer gives" if given else "None: the authorizer identifies no caller"
-            )
+            known = [f"{source}.NAME" for source, kinds in _GIVEN_BY.items() if isinstance(authorizer, kinds)]
+            allowed = f"{known[0]}, as the authorizer gives" if known else "None: the authorizer identifies no caller"
             raise InvalidArgumentError("tenant", path, allowed)
         if source == "iam" and name not in _IAM:
             raise InvalidArgumentError("tenant", path, f"one of {', '.join(f'iam.{one}' for one in _IAM)}")

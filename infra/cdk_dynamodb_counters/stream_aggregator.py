@@ -1,4 +1,4 @@
-"""The consumer of a table's stream."""
+"""The consumer of a table's stream, and windows that it counts."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from constructs import Construct
 from cdk_dynamodb_counters._arguments import (
     require_duration,
     require_gathering,
+    require_instance,
     require_integer,
     require_list,
 )
@@ -34,7 +35,7 @@ from cdk_dynamodb_counters._tables import (
 )
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable, grant
 from dynamodb_counters._assumptions import MOST_NAMES
-from dynamodb_counters._declarations import Aggregate, Composite, Declarable, Event, Items, require_consistent
+from dynamodb_counters._declarations import Aggregate, Composite, Declarable, Items, Window, require_consistent
 from dynamodb_counters._declarations.codec import described, encode
 from dynamodb_counters._declarations.sources import OURS
 from dynamodb_counters._items.table_schema import RANKING_INDEX
@@ -178,7 +179,6 @@ class StreamAggregator(StreamReader):
             self._second_mapping,
         ):
             check_at_synth(self, find_problem)
-        check_at_synth(self, self._warn_if_corrections_may_count_twice)
 
     def add_aggregate(self, *aggregates: Declarable) -> None:
         """Declare more aggregates of the table: `Aggregate`, `Distinct`, `ActiveMembers`, `Percentiles`, `Extremes`."""
@@ -277,13 +277,6 @@ class StreamAggregator(StreamReader):
 
     def _build_verifier(self, every: Duration, sample: float) -> lambda_.Function:
         """Build the function that verifies, and the rules that have it begin and go on."""
-        if self._is_isolated():
-            Annotations.of(self).add_warning_v2(
-                "dynamodb-counters:streamsUnreachable",
-                "The function that verifies calls DynamoDB Streams, which has no gateway endpoint, and whose interface "
-                "endpoint has no private DNS: from isolated subnets, every verification fails. Choose subnets with a "
-                "NAT gateway, or acknowledge this if your network resolves the name of DynamoDB Streams itself.",
-            )
         table, source = self._table, self._source_table
         role = self._build_role("VerifierRole", "Compares a table's counts with their source items")
         # A source table's stream is read to the end, as it gets no heartbeat.
@@ -438,18 +431,6 @@ class StreamAggregator(StreamReader):
             "other are lost: remove it, the construct has a mapping for each stream"
         )
 
-    def _warn_if_corrections_may_count_twice(self) -> None:
-        """Warn of versioned events with several attributes in their key, of which a correction may change one."""
-        declared = self._declarations
-        sources = (*declared.events, *(counted.source for counted in declared.declarations))
-        events = {event.name: event for event in sources if isinstance(event, Event) and event.version is not None}
-        if names := ", ".join(repr(name) for name, event in sorted(events.items()) if len(event.fields) > 1):
-            Annotations.of(self).add_warning_v2(
-                "dynamodb-counters:keyOfVersions",
-                f"A correction of {names} that changes an attribute of the key is another event, and counts again: "
-                "leave only attributes in the key that no correction changes, or acknowledge this if none does.",
-            )
-
 
 def _arn_of(table: dynamodb.ITable) -> str:
     """Return a table's ARN; for an import, the one within its stream's ARN, as in records."""
@@ -467,3 +448,38 @@ def _require_share(argument: str, value: object) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
         raise InvalidArgumentError(argument, value, "a number above 0, up to 1")
+
+
+class WindowedCounter(Construct):
+    """Counts a table's events by time: "how many in the last 24 hours".
+
+    The table's `StreamAggregator` keeps the counts. Either may be created first, in any stack of the app.
+
+    Parameters
+    ----------
+    scope, construct_id
+        Parent construct, and id within it.
+    table : DedupCounterTable
+        The table that stores the events and the window's buckets.
+    window : Window
+        Events to count, by which time, and how long to keep the counts.
+
+    Examples
+    --------
+    >>> WindowedCounter(stack, "Rolling", table=counters, window=JOBS_24H)  # doctest: +SKIP
+    """
+
+    window: Window
+    """The window, to pass to the runtime's reads."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, table: DedupCounterTable, window: Window) -> None:
+        require_instance("table", table, DedupCounterTable)
+        require_stream("table", table.table)
+        require_instance("window", window, Window)
+        super().__init__(scope, construct_id)
+        require_same_place("table", self, table.table)
+        self.window = window
+        declared = TableDeclarations.of(table.table)
+        declared.add(declarations=[window])
+        problem = f"window {window.name!r} is never counted"
+        check_at_synth(self, lambda: declared.require_aggregator(table.node.path, problem))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Final, Literal
 
-from aws_cdk import Annotations, Duration, Stack, Token
+from aws_cdk import Duration, Stack, Token
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
@@ -91,12 +91,6 @@ class ThresholdEvents(StreamReader):
         super().__init__(scope, construct_id, table, function_options, alarm_actions, service_name=service_name)
         self._use_bucket(on_failure_bucket, counts=False)
         self._connect()
-        if self._is_isolated():
-            Annotations.of(self).add_warning_v2(
-                "dynamodb-counters:eventsUnreachable",
-                "From isolated subnets, EventBridge is reached by an interface endpoint only: crossings wait, and are "
-                "given up after 23 hours. Add one for InterfaceVpcEndpointAwsService.EVENTBRIDGE and acknowledge this.",
-            )
         self.event_bus = event_bus or events.EventBus.from_event_bus_name(self, "DefaultBus", "default")
         self._require_own("region", Stack.of(self).region, self.event_bus.env.region)
         self.function = self._build_function(
@@ -144,10 +138,6 @@ class ThresholdEvents(StreamReader):
             Default: both.
         target : IRuleTarget, optional
             Receiver of the events. Default: those that ``add_target`` of the rule adds.
-
-        Returns
-        -------
-        Rule
 
         Raises
         ------

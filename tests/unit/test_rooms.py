@@ -43,7 +43,7 @@ _ROOMS = {
         _functions _http _tables
         dedup_counter_table
         _streams
-        windowed_counter stream_aggregator threshold_events event_ingest counter_api
+        stream_aggregator threshold_events event_ingest counter_api
         testing
         __init__
     """,

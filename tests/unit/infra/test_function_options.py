@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from aws_cdk import CfnParameter, Duration, Stack
-from aws_cdk import aws_ec2 as ec2
+from aws_cdk import CfnParameter, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
-from aws_cdk.assertions import Annotations, Match, Template
+from aws_cdk.assertions import Template
 from aws_cdk.aws_lambda import FunctionOptions
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, ThresholdEvents
@@ -105,26 +104,3 @@ def test_a_reservation_is_enough_for_the_consumers(stack: Stack, counters: Dedup
     number = FunctionOptions(reserved_concurrent_executions=later)
     build(EventIngest, stack, table=counters, event=PACKED, function_options=number)
     build(EventIngest, stack, table=counters, construct_id="Plain", function_options=one)
-
-
-def test_isolated_subnets_are_warned_of_where_a_function_needs_more_than_endpoints(stack: Stack) -> None:
-    vpc, counters = private_vpc(stack), DedupCounterTable(stack, "Counters")
-    options = FunctionOptions(vpc=vpc)
-    build(StreamAggregator, stack, table=counters, verify_every=Duration.days(1), function_options=options)
-    build(ThresholdEvents, stack, table=counters, function_options=options)
-    build(EventIngest, stack, table=counters, function_options=options)
-    found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("isolated subnets"))
-    assert [message.id for message in found] == ["/Test/Aggregator", "/Test/Crossed"]
-    assert "DynamoDB Streams" in str(found[0].entry.data)
-    assert "EVENTBRIDGE" in str(found[1].entry.data)
-
-
-def test_subnets_with_a_way_out_are_not_warned_of(stack: Stack) -> None:
-    counters = DedupCounterTable(stack, "Counters")
-    options = FunctionOptions(vpc=ec2.Vpc(stack, "Vpc", restrict_default_security_group=False))
-    for given in (options, None):
-        table = counters if given else DedupCounterTable(stack, "Other")
-        names = {"construct_id": f"A{bool(given)}"}, {"construct_id": f"T{bool(given)}"}
-        build(StreamAggregator, stack, table=table, verify_every=Duration.days(1), function_options=given, **names[0])
-        build(ThresholdEvents, stack, table=table, function_options=given, **names[1])
-    Annotations.from_stack(stack).has_no_warning("*", Match.any_value())

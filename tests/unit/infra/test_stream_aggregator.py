@@ -11,10 +11,9 @@ import pytest
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
-from aws_cdk.assertions import Annotations, Match
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, StreamAggregator, WindowedCounter
-from dynamodb_counters._declarations import Aggregate, Counter, Event
+from dynamodb_counters._declarations import Counter
 from dynamodb_counters._declarations.codec import described
 from dynamodb_counters._http.resources import openapi
 from simulation.clock import VirtualClock
@@ -119,21 +118,6 @@ def test_a_second_mapping_of_the_function_is_refused_at_synth(stack: Stack, coun
     )
     with pytest.raises(RuntimeError, match="the function has another event source mapping, 'Again', and records"):
         synthesized(stack)
-
-
-def test_a_key_of_several_attributes_with_a_version_is_a_warning(stack: Stack, counters: DedupCounterTable) -> None:
-    episode = Event("episode", key=("show", "id"), version="revision")
-    sources = [episode, Event("order", key="id", version="revision"), Event("plain", key=("shop", "id"))]
-    declared = [Aggregate(f"of-{source.name}", source, by="id") for source in sources]
-    again = Aggregate("again", episode, by="show")
-    build(StreamAggregator, stack, table=counters, aggregates=[*declared, again])
-
-    [found] = Annotations.from_stack(stack).find_warning(
-        "*", Match.string_like_regexp("changes an attribute of the key")
-    )
-    assert str(found.entry.data).startswith(
-        "A correction of 'episode' that changes an attribute of the key is another "
-    )
 
 
 @pytest.fixture
