@@ -127,20 +127,19 @@ class Observed(Construct):
     ) -> None:
         """Add an alarm on a single metric at or above a threshold, as not every emulator deploys metric math.
 
-        ``below``: it fires below the threshold. ``retained``: it outlives its construct, as what it watches does.
+        ``below``: it fires below the threshold, and without data. ``retained``: it outlives its construct, as what it
+        watches does.
         """
-        comparison = cloudwatch.ComparisonOperator
-        defaults = {"evaluation_periods": 1, "treat_missing_data": cloudwatch.TreatMissingData.NOT_BREACHING}
-        alarm = metric.create_alarm(
-            self,
-            construct_id,
-            alarm_description=f"{description} Runbook: docs/runbook.md#{construct_id.lower()}",
-            threshold=threshold,
-            comparison_operator=(
-                comparison.LESS_THAN_THRESHOLD if below else comparison.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
-            ),
-            **{**defaults, **props},
-        )
+        missing, comparison = cloudwatch.TreatMissingData, cloudwatch.ComparisonOperator
+        above = comparison.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+        defaults = {
+            "evaluation_periods": 1,
+            "treat_missing_data": missing.BREACHING if below else missing.NOT_BREACHING,
+            "comparison_operator": comparison.LESS_THAN_THRESHOLD if below else above,
+        }
+        description += f" Runbook: docs/runbook.md#{construct_id.lower()}"
+        values = {**defaults, "alarm_description": description, "threshold": threshold, **props}
+        alarm = metric.create_alarm(self, construct_id, **values)
         if retained:
             alarm.apply_removal_policy(RemovalPolicy.RETAIN)
         alarm.add_alarm_action(*self._alarm_actions)

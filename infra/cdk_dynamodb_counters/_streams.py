@@ -164,5 +164,4 @@ class StreamReader(Observed):
             f"Lambda has not polled {stream} for 15 minutes: the mapping is disabled, or its role or a key is broken.",
             evaluation_periods=3,
             below=True,
-            treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
         )

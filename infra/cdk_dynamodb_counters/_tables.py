@@ -128,13 +128,9 @@ class TableDeclarations:
         declarations: TableDeclarations = vars(primary).setdefault(_LIST, cls(primary))
         return declarations
 
-    @property
-    def armed(self) -> tuple[Declaration, ...]:
-        """The declarations, with the thresholds that watch them; until all are declared, without."""
-        try:
-            return flatten((*self.declarations, *self.thresholds))
-        except InvalidArgumentError:
-            return self.declarations
+    def arm(self) -> tuple[Declaration, ...]:
+        """Return the declarations with the thresholds that watch them; refuse one of what is not declared."""
+        return flatten((*self.declarations, *self.thresholds))
 
     def add(
         self,

@@ -230,8 +230,10 @@ class EventIngest(Observed):
         that they expire before they were received often enough to become dead letters.
         """
         # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-        hidden = int(timeout.to_seconds()) * 6 + _longest(max_batching_window)
-        retention = max(_at_most(_QUEUE_RETENTION, self._event), math.ceil(_FEWEST_RECEIVES * hidden / _PATIENCE))
+        window = MAX_WINDOW if max_batching_window.is_unresolved() else max_batching_window
+        hidden = int(timeout.to_seconds()) * 6 + int(window.to_seconds())
+        event = math.inf if self._event.retention is None else int(self._event.retention.total_seconds())
+        retention = max(min(_QUEUE_RETENTION, event), math.ceil(_FEWEST_RECEIVES * hidden / _PATIENCE))
         patience = _PATIENCE * retention
         hidden = max(hidden, math.ceil(patience / _MOST_RECEIVES))
         dead_letter_queue = sqs.Queue(
@@ -240,7 +242,7 @@ class EventIngest(Observed):
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
             # A message that SQS moves keeps its age: a day remains to inspect it.
-            retention_period=Duration.seconds(max(_at_most(_DEAD_LETTER_RETENTION, self._event), retention + _DAY)),
+            retention_period=Duration.seconds(max(min(_DEAD_LETTER_RETENTION, event), retention + _DAY)),
             removal_policy=RemovalPolicy.RETAIN,
         )
         queue = sqs.Queue(
@@ -354,16 +356,6 @@ def _require_concurrency(max_concurrency: int | None, options: lambda_.FunctionO
         raise InvalidArgumentError("reserved_concurrent_executions", reserved, allowed)
 
 
-def _at_most(longest: int, event: Event) -> int:
-    """Return the event's retention in seconds, if it is not longer."""
-    return longest if event.retention is None else min(longest, int(event.retention.total_seconds()))
-
-
-def _longest(max_batching_window: Duration) -> int:
-    """The window in seconds; the longest there is if it is known only at deployment."""
-    return int((MAX_WINDOW if max_batching_window.is_unresolved() else max_batching_window).to_seconds())
-
-
 def _direct_integration(queue: sqs.Queue) -> apigateway.HttpRouteIntegration:
     return integrations.HttpSqsIntegration(
         "Direct",
@@ -390,13 +382,12 @@ def _respond_202(route: apigateway.HttpRoute) -> None:
 
 
 def _require_schema(schema: Mapping[str, Any] | None, mode: str) -> None:
-    if schema is None:
-        return
-    if mode == "direct":
+    if schema is not None and mode == "direct":
         raise InvalidArgumentError("schema", schema, "None in direct mode, which checks nothing")
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, Mapping | None):
         raise InvalidArgumentError("schema", schema, "a JSON Schema as a mapping")
-    require_enforced(schema)
+    if schema is not None:
+        require_enforced(schema)
 
 
 def _require_api(http_api: object, **own: object) -> None:

@@ -43,16 +43,9 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 _MOST_RECORDS: Final = 1000
 """Records of a batch by default; Lambda ends one at 6 MB, however many it has."""
-_VERIFICATIONS: Final = 2
-_LONGEST_VERIFICATION: Final = 24
-"""Hours: it is given up after 20."""
 _LONGEST_LOOK: Final = 7 * 24
 """Hours that CloudWatch looks back."""
 _QUARTER: Final = Duration.minutes(15)
-_QUARTERS: Final = 3
-"""After so many without a sign of life, an alarm fires."""
-_FIVE_MINUTES: Final = 9
-"""As long."""
 _MISSING: Final = cloudwatch.TreatMissingData
 
 
@@ -172,12 +165,8 @@ class StreamAggregator(StreamReader):
         watch = None if self._is_emulated() else self._build_rules()
         self.verifier = None if verify_every is None else self._build_verifier(verify_every, verify_sample)
         self._add_alarms(watch, verify_every)
-        for find_problem in (
-            self._incomplete_declarations,
-            self._missing_ranking_index,
-            self._misnamed_keys,
-            self._second_mapping,
-        ):
+        problems = (self._incomplete_declarations, self._missing_index, self._misnamed_keys, self._second_mapping)
+        for find_problem in problems:
             check_at_synth(self, find_problem)
 
     def add_aggregate(self, *aggregates: Declarable) -> None:
@@ -238,7 +227,7 @@ class StreamAggregator(StreamReader):
     def _environment(self, quarantine_retention: Duration) -> dict[str, str]:
         environment = {
             "TABLE_NAME": self._table.table_name,
-            "DECLARATIONS": late_text(lambda: encode(self._declarations.armed, attributes=True)),
+            "DECLARATIONS": late_text(lambda: encode(self._declarations.arm(), attributes=True)),
             "QUARANTINE_RETENTION_DAYS": Tokenization.stringify_number(quarantine_retention.to_days()),
             "ON_FAILURE_BUCKET": self.on_failure_bucket.bucket_name,
         }
@@ -329,8 +318,8 @@ class StreamAggregator(StreamReader):
             self.metric_uncounted(),
             "Records wait for repair, in quarantine or in the on-failure bucket, and counts lack them. The log of the "
             "function says where.",
-            # What waits is reported every 15 minutes.
-            evaluation_periods=_FIVE_MINUTES,
+            # Of 5 minutes; what waits is reported every 15.
+            evaluation_periods=9,
             datapoints_to_alarm=1,
         )
         self._add_alarm(
@@ -353,30 +342,22 @@ class StreamAggregator(StreamReader):
             )
             errors = of_function(self.verifier, "Errors", period=_QUARTER)
             self._add_schedule_alarm("VerifierAlarm", errors, "verifies")
-            self._add_verification_alarm(verify_every)
+            # Two verifications, of which each is given up after 20 hours; CloudWatch cannot look back further.
+            hours = 0 if verify_every.is_unresolved() else 2 * int(verify_every.to_hours()) + 24
+            if 0 < hours <= _LONGEST_LOOK:
+                self._add_alarm(
+                    "VerificationAlarm",
+                    self.metric("GroupsVerified", period=Duration.hours(1), statistic="SampleCount"),
+                    "Two verifications are due that have not come to an end.",
+                    evaluation_periods=hours,
+                    below=True,
+                )
 
     def _add_schedule_alarm(self, construct_id: str, errors: cloudwatch.Metric, does: str) -> None:
         """Add an alarm on what only a schedule invokes: Lambda meters the errors of each invocation, 0 if none."""
-        self._add_alarm(
-            construct_id,
-            errors,
-            f"For 45 minutes, the function that {does} has failed, or has not run.",
-            evaluation_periods=_QUARTERS,
-            treat_missing_data=_MISSING.BREACHING,
-        )
-
-    def _add_verification_alarm(self, every: Duration) -> None:
-        """Add the alarm on verifications that do not come to an end, unless CloudWatch cannot look back so far."""
-        hours = 0 if every.is_unresolved() else _VERIFICATIONS * int(every.to_hours()) + _LONGEST_VERIFICATION
-        if 0 < hours <= _LONGEST_LOOK:
-            self._add_alarm(
-                "VerificationAlarm",
-                self.metric("GroupsVerified", period=Duration.hours(1), statistic="SampleCount"),
-                "Two verifications are due that have not come to an end.",
-                evaluation_periods=hours,
-                below=True,
-                treat_missing_data=_MISSING.BREACHING,
-            )
+        description = f"For 45 minutes, the function that {does} has failed, or has not run."
+        missing = _MISSING.BREACHING
+        self._add_alarm(construct_id, errors, description, evaluation_periods=3, treat_missing_data=missing)
 
     def _incomplete_declarations(self) -> str | None:
         """Find an aggregator without declarations, or with one whose source is not declared."""
@@ -391,7 +372,7 @@ class StreamAggregator(StreamReader):
             return None
         return "nothing is counted: pass aggregates=, call add_aggregate() or add a WindowedCounter for the table"
 
-    def _missing_ranking_index(self) -> str | None:
+    def _missing_index(self) -> str | None:
         """Find a ranked aggregate on a table of the same app that lacks the ranking index."""
         table = self._declarations.table
         aggregates = (one for one in self._declarations.declarations if isinstance(one, Aggregate))

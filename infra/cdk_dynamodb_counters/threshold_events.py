@@ -19,7 +19,7 @@ from cdk_dynamodb_counters._functions import of_function, of_mapping, timeout_of
 from cdk_dynamodb_counters._streams import StreamReader, grant_stream
 from cdk_dynamodb_counters._synth import check_at_synth
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
-from dynamodb_counters._declarations import Threshold, flatten
+from dynamodb_counters._declarations import Threshold
 from dynamodb_counters._declarations.codec import described
 from dynamodb_counters._declarations.thresholds import DETAIL_TYPE, EVENT_SOURCE
 from dynamodb_counters._items.table_schema import CROSSING, TYPE
@@ -112,7 +112,6 @@ class ThresholdEvents(StreamReader):
         self._add_alarms()
         problem = "thresholds are never crossed"
         check_at_synth(self, lambda: self._declarations.require_aggregator(table.node.path, problem))
-        check_at_synth(self, self._unarmed_thresholds)
 
     def on_crossed(
         self,
@@ -192,14 +191,6 @@ class ThresholdEvents(StreamReader):
         self._grant_failures(role)
         self.event_bus.grant_put_events_to(role)
         return role
-
-    def _unarmed_thresholds(self) -> str | None:
-        """Find a threshold of an aggregate that is not declared."""
-        try:
-            flatten((*self._declarations.declarations, *self._declarations.thresholds))
-        except InvalidArgumentError as error:
-            return str(error)
-        return None
 
     def _add_alarms(self) -> None:
         """Add the alarms for crossings that are delayed or given up."""
