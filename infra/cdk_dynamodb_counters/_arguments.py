@@ -12,12 +12,11 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 _T = TypeVar("_T")
 
-MAX_SERVICE_NAME: Final = 255
 MAX_WINDOW: Final = Duration.minutes(5)
 _AT_ONCE: Final = 10
 """Messages or records that Lambda takes without a batching window; a token is a negative number, so it passes."""
 
-_SERVICE_NAME: Final = re.compile(rf"(?=.{{1,{MAX_SERVICE_NAME}}}$)[\x21-\x39\x3b-\x7e][\x20-\x7e]*")
+_SERVICE_NAME: Final = re.compile(r"[\x21-\x39\x3b-\x7e][\x20-\x7e]{0,254}")
 """A value of a CloudWatch dimension."""
 _ROUTE: Final = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _ORIGIN: Final = re.compile(r"\*|https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?")
@@ -83,7 +82,7 @@ def is_service_name(value: str) -> bool:
 
 
 def require_service_name(argument: str, value: object) -> None:
-    allowed = f"1 to {MAX_SERVICE_NAME} printable ASCII characters, not starting with a space or ':'"
+    allowed = "1 to 255 printable ASCII characters, not starting with a space or ':'"
     require_text(argument, value, _SERVICE_NAME, allowed)
 
 

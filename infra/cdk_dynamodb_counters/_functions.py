@@ -12,7 +12,6 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import (
@@ -60,16 +59,8 @@ def _metric(namespace: str, name: str, dimensions: dict[str, str], **props: Any)
     return cloudwatch.Metric(namespace=namespace, metric_name=name, dimensions_map=dimensions, **{**defaults, **props})
 
 
-def of_function(function: lambda_.IFunction, name: str, **props: Any) -> cloudwatch.Metric:
-    return _metric("AWS/Lambda", name, {"FunctionName": function.function_name}, **props)
-
-
 def of_mapping(mapping: lambda_.EventSourceMapping, name: str, **props: Any) -> cloudwatch.Metric:
     return _metric("AWS/Lambda", name, {"EventSourceMappingUUID": mapping.event_source_mapping_id}, **props)
-
-
-def of_queue(queue: sqs.Queue, name: str, **props: Any) -> cloudwatch.Metric:
-    return _metric("AWS/SQS", name, {"QueueName": queue.queue_name}, **{"statistic": "Maximum", **props})
 
 
 class Observed(Construct):
@@ -159,13 +150,11 @@ class Observed(Construct):
         if options.vpc is not None:
             # Only Lambda itself may: calls of the function's code name the function.
             # https://docs.aws.amazon.com/lambda/latest/dg/permissions-source-function-arn.html
-            by_lambda = {"Null": {"lambda:SourceFunctionArn": "true"}}
+            only = {"Null": {"lambda:SourceFunctionArn": "true"}}
             # Lambda documents no narrower resource than this for deleting an interface, and none for describing.
             interfaces = Stack.of(role).format_arn(service="ec2", resource="*", resource_name="*")
             for actions, resource in ((_DESCRIBE, "*"), (_MANAGE, interfaces)):
-                role.add_to_policy(
-                    iam.PolicyStatement(actions=list(actions), resources=[resource], conditions=by_lambda)
-                )
+                role.add_to_policy(iam.PolicyStatement(actions=list(actions), resources=[resource], conditions=only))
         if options.environment_encryption is not None:
             cast(kms.IKey, options.environment_encryption).grant_decrypt(role)
         return role
@@ -225,11 +214,9 @@ def timeout_of(options: lambda_.FunctionOptions | None, default: Duration, low: 
     for name in _OWN:
         if (value := getattr(options, name)) is not None:
             raise InvalidArgumentError(f"function_options.{name}", value, "None: the construct chooses it")
-    if options.application_log_level_v2 not in (None, *_LOG_LEVELS):
+    if (level := options.application_log_level_v2) not in (None, *_LOG_LEVELS):
         allowed = "INFO or DEBUG: a higher level would drop the metrics"
-        raise InvalidArgumentError(
-            "function_options.application_log_level_v2", options.application_log_level_v2, allowed
-        )
+        raise InvalidArgumentError("function_options.application_log_level_v2", level, allowed)
     timeout = options.timeout or default
     require_duration("timeout", timeout, Duration.seconds(low), Duration.seconds(high))
     return timeout

@@ -40,7 +40,7 @@ _EXCLUDED: Final = (
 
 
 def runtime_code(*, prefix: str = "") -> lambda_.Code:
-    """Return the runtime as code for a function or layer of your own.
+    """Return the runtime as code for a function or layer of your own: ours, AWS Lambda Powertools and what they need.
 
     The Python files are copied from the environment that runs synth: nothing is built or downloaded. The asset hash
     depends only on file names and contents, so machines with the same package versions produce the same hash.
@@ -49,11 +49,6 @@ def runtime_code(*, prefix: str = "") -> lambda_.Code:
     ----------
     prefix : str, optional
         Directory for the files, such as ``"python"`` for a layer. Default: the asset's root.
-
-    Returns
-    -------
-    Code
-        ``dynamodb_counters``, AWS Lambda Powertools and their dependencies.
 
     Examples
     --------

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from aws_cdk import Annotations, Duration, RemovalPolicy
+from aws_cdk import Annotations, Duration, RemovalPolicy, Token
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
@@ -16,7 +16,7 @@ from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import require_instance, require_member
 from cdk_dynamodb_counters._functions import Observed, of_mapping
-from cdk_dynamodb_counters._synth import acknowledge, acknowledge_resource, late_number
+from cdk_dynamodb_counters._synth import acknowledge, acknowledge_resource, late_value
 from cdk_dynamodb_counters._tables import TableDeclarations, require_same_place, require_stream
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from dynamodb_counters._assumptions import GIVEN_UP_AFTER
@@ -29,18 +29,6 @@ _MOST_DAYS: Final = 30
 """It may hold a person's events, and no erasure looks into it."""
 _DAY: Final = Duration.days(1).to_seconds()
 _OWNER: Final = "_counters_owner"
-
-
-def _kept_days(table: TableDeclarations, *retentions: Duration) -> float:
-    """How many days objects of the on-failure bucket are kept: no longer than the table's events, but to repair them.
-
-    Only at synth are all events declared.
-    """
-    known = [retention.to_days() for retention in retentions if not retention.is_unresolved()]
-    events = [*(declared.source for declared in table.declarations), *table.events]
-    lasting = [event.retention for event in events if isinstance(event, Event) and event.retention is not None]
-    days = [retention.total_seconds() / _DAY for retention in lasting]
-    return max(_FEWEST_DAYS, math.ceil(min([_MOST_DAYS, *known, *days])))
 
 
 def grant_stream(role: iam.Role, table: dynamodb.ITable) -> None:
@@ -86,7 +74,7 @@ class StreamReader(Observed):
                 object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
                 lifecycle_rules=[
                     s3.LifecycleRule(
-                        expiration=Duration.days(late_number(lambda: _kept_days(self._declarations, *retentions))),
+                        expiration=Duration.days(Token.as_number(late_value(lambda: self._kept_days(*retentions)))),
                         abort_incomplete_multipart_upload_after=Duration.days(1),
                     )
                 ],
@@ -100,6 +88,17 @@ class StreamReader(Observed):
             allowed = f"another bucket than {owner.node.path!r} has: an aggregator takes all in its own for uncounted"
             raise InvalidArgumentError("on_failure_bucket", bucket.node.path, allowed)
         self.on_failure_bucket = bucket
+
+    def _kept_days(self, *retentions: Duration) -> float:
+        """How many days the bucket keeps objects: no longer than the table's events, but to repair them.
+
+        Only at synth are all events declared.
+        """
+        known = [retention.to_days() for retention in retentions if not retention.is_unresolved()]
+        events = [*(declared.source for declared in self._declarations.declarations), *self._declarations.events]
+        lasting = [event.retention for event in events if isinstance(event, Event) and event.retention is not None]
+        days = [retention.total_seconds() / _DAY for retention in lasting]
+        return max(_FEWEST_DAYS, math.ceil(min([_MOST_DAYS, *known, *days])))
 
     def _grant_failures(self, role: iam.Role) -> None:
         """Allow Lambda to put batches that it gives up on into the bucket."""

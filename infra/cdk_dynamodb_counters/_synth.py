@@ -6,51 +6,38 @@ import json
 from collections.abc import Callable
 from typing import Any, cast
 
+import aws_cdk as cdk
 import jsii
-from aws_cdk import (
-    Acknowledgment,
-    CfnResource,
-    IInspectable,
-    IStableAnyProducer,
-    Lazy,
-    Stack,
-    Token,
-    TreeInspector,
-    Validations,
-)
 from constructs import Construct, IConstruct, IValidation
 
+from dynamodb_counters.errors import InvalidArgumentError
 
-def resolved_property(resource: CfnResource, name: str) -> Any:
+
+def resolved_property(resource: cdk.CfnResource, name: str) -> Any:
     """Return a property by its camel-case name, or None."""
     # The resource's getter does not work: jsii returns an empty or broken copy of a property that CDK produces lazily.
-    inspector = TreeInspector()
+    inspector = cdk.TreeInspector()
     # Every generated resource class is inspectable; their common base class does not declare it.
-    cast(IInspectable, resource).inspect(inspector)
-    return Stack.of(resource).resolve(inspector.attributes["aws:cdk:cloudformation:props"].get(name))
+    cast(cdk.IInspectable, resource).inspect(inspector)
+    return cdk.Stack.of(resource).resolve(inspector.attributes["aws:cdk:cloudformation:props"].get(name))
 
 
 def late_text(produce: Callable[[], str | None]) -> str:
     """Return a token for the text that ``produce`` returns at synth."""
-    return Token.as_string(late_value(produce))
-
-
-def late_number(produce: Callable[[], float]) -> float:
-    """Return a token for the number that ``produce`` returns at synth."""
-    return Token.as_number(late_value(produce))
+    return cdk.Token.as_string(late_value(produce))
 
 
 def late_value(produce: Callable[[], Any]) -> Any:
     """Return a token for what ``produce`` returns at synth."""
-    return Lazy.any(_Late(produce))
+    return cdk.Lazy.any(_Late(produce))
 
 
-def check_at_synth(scope: Construct, find_problem: Callable[[], str | None]) -> None:
-    """Fail synth with the problem that ``find_problem`` then returns, if any."""
+def check_at_synth(scope: Construct, find_problem: Callable[[], object]) -> None:
+    """Fail synth with the problem that ``find_problem`` then returns or raises, if any."""
     scope.node.add_validation(_Check(find_problem))
 
 
-@jsii.implements(IStableAnyProducer)
+@jsii.implements(cdk.IStableAnyProducer)
 class _Late:
     def __init__(self, produce: Callable[[], Any]) -> None:
         self._produce = produce
@@ -61,18 +48,21 @@ class _Late:
 
 @jsii.implements(IValidation)
 class _Check:
-    def __init__(self, find_problem: Callable[[], str | None]) -> None:
+    def __init__(self, find_problem: Callable[[], object]) -> None:
         self._find_problem = find_problem
 
     def validate(self) -> list[str]:
-        problem = self._find_problem()
-        return [] if problem is None else [problem]
+        try:
+            problem = self._find_problem()
+        except InvalidArgumentError as error:
+            return [str(error)]
+        return [problem] if isinstance(problem, str) else []
 
 
-def acknowledge(construct: IConstruct, rule: str, reason: str, finding: str = "") -> None:
-    """Acknowledge an AwsSolutions rule such as ``"IAM5"``; ``finding`` selects one of several findings of the rule."""
-    identifier = f"AwsSolutions::AwsSolutions-{rule}" + (f"[{finding}]" if finding else "")
-    Validations.of(construct).acknowledge(Acknowledgment(id=identifier, reason=reason))
+def acknowledge(construct: IConstruct, rule: str, reason: str) -> None:
+    """Acknowledge a finding of cdk-nag such as ``"APIG4"``; cdk-nag itself need not be installed."""
+    finding = cdk.Acknowledgment(id=f"AwsSolutions::AwsSolutions-{rule}", reason=reason)
+    cdk.Validations.of(construct).acknowledge(finding)
 
 
 def acknowledge_resource(role: Construct, reason: str, arn: str) -> None:
@@ -80,7 +70,7 @@ def acknowledge_resource(role: Construct, reason: str, arn: str) -> None:
 
     def find() -> None:
         # Only at synth is it known how the role's stack refers to what is in another one.
-        acknowledge(role, "IAM5", reason, "Resource::" + _flat(Stack.of(role).resolve(arn)))
+        acknowledge(role, f"IAM5[Resource::{_flat(cdk.Stack.of(role).resolve(arn))}]", reason)
 
     check_at_synth(role, find)
 

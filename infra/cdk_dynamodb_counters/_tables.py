@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from aws_cdk import Annotations, Stack, Token
 from aws_cdk import aws_dynamodb as dynamodb
@@ -125,12 +125,15 @@ class TableDeclarations:
     def of(cls, table: dynamodb.ITable) -> TableDeclarations:
         """Return the declarations of a table, to which more may be added later; replicas have those of the primary."""
         primary = table.node.scope if isinstance(table.node.scope, dynamodb.TableV2) else table
-        declarations: TableDeclarations = vars(primary).setdefault(_LIST, cls(primary))
-        return declarations
+        return cast(TableDeclarations, vars(primary).setdefault(_LIST, cls(primary)))
 
-    def arm(self) -> tuple[Declaration, ...]:
-        """Return the declarations with the thresholds that watch them; refuse one of what is not declared."""
-        return flatten((*self.declarations, *self.thresholds))
+    @property
+    def armed(self) -> tuple[Declaration, ...]:
+        """The declarations, with the thresholds that watch them; until all are declared, without."""
+        try:
+            return flatten((*self.declarations, *self.thresholds))
+        except InvalidArgumentError:
+            return self.declarations
 
     def add(
         self,

@@ -15,19 +15,9 @@ from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from cdk_dynamodb_counters import _http
 from cdk_dynamodb_counters._arguments import require_duration, require_instance, require_list, require_route
 from cdk_dynamodb_counters._functions import Observed, timeout_of
-from cdk_dynamodb_counters._http import (
-    build_api,
-    is_public,
-    require_authorizer,
-    require_new_route,
-    require_served,
-    require_tenant,
-    require_throttling,
-    tenant_environment,
-    warn_if_public,
-)
 from cdk_dynamodb_counters._synth import acknowledge_resource
 from cdk_dynamodb_counters._tables import TableDeclarations, require_same_place
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
@@ -207,12 +197,12 @@ class CounterApi(Observed):
         require_instance("table", table, DedupCounterTable)
         declarations = _require_shown(shown)
         readable = _require_events(events, declarations)
-        require_authorizer(authorizer)
-        bound = require_tenant(tenant, authorizer)
-        require_served(bound, (*declarations, *readable))
+        _http.require_authorizer(authorizer)
+        bound = _http.require_tenant(tenant, authorizer)
+        _http.require_served(bound, (*declarations, *readable))
         _require_page(page, authorizer, declarations)
         require_duration("cache_age", cache_age, Duration.seconds(0), Duration.days(1))
-        require_throttling(allow_origins, throttle_rate, throttle_burst)
+        _http.require_throttling(allow_origins, throttle_rate, throttle_burst)
         super().__init__(scope, construct_id, service_name, function_options)
         require_same_place("table", self, table.table)
         declared = TableDeclarations.of(table.table)
@@ -220,7 +210,7 @@ class CounterApi(Observed):
         declared.warn_if_uncounted(
             self, lambda: [one.name for one in declarations if one not in declared.declarations], "this API shows"
         )
-        self.http_api = build_api(
+        self.http_api = _http.build_api(
             self,
             description="Serves counts",
             allow_origins=allow_origins,
@@ -228,12 +218,12 @@ class CounterApi(Observed):
             throttle_rate=throttle_rate,
             throttle_burst=throttle_burst,
         )
-        cache_scope = "public" if is_public(authorizer) else "private"
+        cache_scope = "public" if _http.is_public(authorizer) else "private"
         environment = {
             "TABLE_NAME": table.table_name,
             "DECLARATIONS": encode(declarations),
             "CACHE_CONTROL": f"{cache_scope}, max-age={Tokenization.stringify_number(cache_age.to_seconds())}",
-            **tenant_environment(bound),
+            **_http.tenant_environment(bound),
         }
         if readable:
             environment["EVENTS"] = encode(readable, attributes=True)
@@ -254,10 +244,11 @@ class CounterApi(Observed):
         integration = integrations.HttpLambdaIntegration("Reads", self.function)
         routes = [("/v1/{proxy+}", _GET), ("/v1/batch", apigateway.HttpMethod.POST), ("/openapi.json", _GET)]
         for path, method in (*routes, *(() if page is None else (("/", _GET), ("/page/{name}", _GET)))):
-            require_new_route(self.http_api, path)
+            _http.require_new_route(self.http_api, path)
             self.http_api.add_routes(path=path, methods=[method], integration=integration, authorizer=authorizer)
         subject = "counts and the events" if readable else "counts"
-        warn_if_public(self, authorizer, f"anybody can read the {subject} it shows, and each request costs you money.")
+        risk = f"anybody can read the {subject} it shows, and each request costs you money."
+        _http.warn_if_public(self, authorizer, risk)
 
 
 def _require_shown(shown: Sequence[Declarable]) -> tuple[Declaration, ...]:
@@ -297,7 +288,7 @@ def _require_page(
     if page is None:
         return
     require_instance("page", page, LivePage)
-    if not is_public(authorizer):
+    if not _http.is_public(authorizer):
         allowed = "None unless authorizer=HttpNoneAuthorizer(), because browsers do not sign requests"
         raise InvalidArgumentError("page", page.title, allowed)
     active = () if page.active is None else (page.active._active,)

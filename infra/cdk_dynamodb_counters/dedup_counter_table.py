@@ -86,6 +86,10 @@ class DedupCounterTable(Construct):
 
     table: dynamodb.ITable
     """The table."""
+    table_name: str
+    """The table's name. The runtime reads it from the environment variable ``TABLE_NAME``."""
+    table_arn: str
+    """The table's ARN."""
 
     def __init__(
         self,
@@ -140,16 +144,6 @@ class DedupCounterTable(Construct):
         return _TableOfAnotherApp(scope, construct_id, table_arn=table_arn)
 
     @property
-    def table_name(self) -> str:
-        """The table's name. The runtime reads it from the environment variable ``TABLE_NAME``."""
-        return self.table.table_name
-
-    @property
-    def table_arn(self) -> str:
-        """The table's ARN."""
-        return self.table.table_arn
-
-    @property
     def table_stream_arn(self) -> str:
         """The ARN of the table's stream; a table that another app counts has none here."""
         require_stream("table", self.table)
@@ -202,6 +196,7 @@ class DedupCounterTable(Construct):
         return grant(self.table, grantee, "Query", "UpdateItem")
 
     def _declare(self) -> None:
+        self.table_name, self.table_arn = self.table.table_name, self.table.table_arn
         require_same_place("table", self, self.table)
         self._declarations = TableDeclarations.of(self.table)
 

@@ -14,6 +14,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from cdk_dynamodb_counters import _http
 from cdk_dynamodb_counters._arguments import (
     MAX_WINDOW,
     require_choice,
@@ -22,16 +23,7 @@ from cdk_dynamodb_counters._arguments import (
     require_integer,
     require_route,
 )
-from cdk_dynamodb_counters._functions import Observed, of_queue, timeout_of
-from cdk_dynamodb_counters._http import (
-    build_api,
-    require_authorizer,
-    require_new_route,
-    require_posted,
-    require_throttling,
-    tenant_environment,
-    warn_if_public,
-)
+from cdk_dynamodb_counters._functions import Observed, timeout_of
 from cdk_dynamodb_counters._synth import late_text
 from cdk_dynamodb_counters._tables import TableDeclarations, require_same_place
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable, accepting, grant
@@ -75,7 +67,7 @@ class EventIngest(Observed):
     mode : {"validated", "direct"}, optional
         In validated mode a function checks events first and responds 400 with reasons; in direct mode the API passes
         requests to the queue unchecked. Default: ``"validated"``.
-    schema : mapping, optional
+    schema : dict, optional
         JSON Schema (draft 7) of an event; validated mode only. A keyword that would not be enforced is refused.
         Default: only what the key, the table and the event's `attributes` need is checked.
     tenant : mapping of str to str, optional
@@ -136,7 +128,7 @@ class EventIngest(Observed):
         event: Event,
         authorizer: apigateway.IHttpRouteAuthorizer,
         mode: Literal["validated", "direct"] = "validated",
-        schema: Mapping[str, Any] | None = None,
+        schema: dict[str, Any] | None = None,
         tenant: Mapping[str, str] | None = None,
         http_api: apigateway.HttpApi | None = None,
         path: str = "/events",
@@ -162,13 +154,13 @@ class EventIngest(Observed):
         require_integer("batch_size", batch_size, 1, 10_000)
         require_gathering(batch_size, window)
         _require_concurrency(max_concurrency, function_options)
-        require_authorizer(authorizer)
+        _http.require_authorizer(authorizer)
         require_choice("mode", mode, ("validated", "direct"))
         _require_schema(schema, mode)
-        bound = require_posted(tenant, mode, authorizer, event)
+        bound = _http.require_posted(tenant, mode, authorizer, event)
         _require_api(http_api, allow_origins=allow_origins, throttle_rate=throttle_rate, throttle_burst=throttle_burst)
         require_route("path", path)
-        require_throttling(allow_origins, throttle_rate, throttle_burst)
+        _http.require_throttling(allow_origins, throttle_rate, throttle_burst)
         require_integer("max_body_bytes", max_body_bytes, 1, _MAX_BODY_BYTES)
         if timeout.is_unresolved():
             # The visibility timeout is a multiple of this, and templates cannot multiply.
@@ -196,7 +188,7 @@ class EventIngest(Observed):
         # CDK's grant_consume_messages would grant more than Lambda needs.
         # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-lambda-function-trigger.html
         self.queue.grant(self.function, "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")
-        self.http_api = http_api or build_api(
+        self.http_api = http_api or _http.build_api(
             self,
             description="Takes events to count",
             allow_origins=allow_origins,
@@ -204,12 +196,10 @@ class EventIngest(Observed):
             throttle_rate=throttle_rate,
             throttle_burst=throttle_burst,
         )
-        self.receiver: lambda_.Function | None = None
-        if mode == "validated":
-            environment = {"MAX_BODY_BYTES": str(max_body_bytes), **tenant_environment(bound)}
-            if schema is not None:
-                environment["SCHEMA"] = shortened(schema)
-            self.receiver = self._build_receiver(aggregates, environment)
+        environment = {"MAX_BODY_BYTES": str(max_body_bytes), **_http.tenant_environment(bound)}
+        if schema is not None:
+            environment["SCHEMA"] = shortened(schema)
+        self.receiver = self._build_receiver(aggregates, environment) if mode == "validated" else None
         self._build_route(path, authorizer)
         self._add_alarms()
 
@@ -219,7 +209,7 @@ class EventIngest(Observed):
 
     def metric_dead_letters(self, **props: Any) -> cloudwatch.Metric:
         """Count messages in the dead-letter queue."""
-        return of_queue(self.dead_letter_queue, "ApproximateNumberOfMessagesVisible", **props)
+        return self.dead_letter_queue.metric_approximate_number_of_messages_visible(**props)
 
     def _build_queues(self, timeout: Duration, max_batching_window: Duration) -> tuple[sqs.Queue, sqs.Queue]:
         """Build the queue and its dead-letter queue, retained because nothing else stores what they hold.
@@ -300,7 +290,7 @@ class EventIngest(Observed):
 
     def _build_route(self, path: str, authorizer: apigateway.IHttpRouteAuthorizer) -> None:
         """Build the route that takes events: to the receiver, or straight to the queue if there is none."""
-        require_new_route(self.http_api, path)
+        _http.require_new_route(self.http_api, path)
         receiver = self.receiver
         route = apigateway.HttpRoute(
             self,
@@ -316,7 +306,7 @@ class EventIngest(Observed):
         )
         if receiver is None:
             _respond_202(route)
-        warn_if_public(self, authorizer, "anybody can post events, which are counted and cost you money.")
+        _http.warn_if_public(self, authorizer, "anybody can post events, which are counted and cost you money.")
 
     def _add_alarms(self) -> None:
         """Add the alarms for events that were taken but not accepted."""
@@ -328,7 +318,7 @@ class EventIngest(Observed):
         )
         self._add_alarm(
             "WaitingAlarm",
-            of_queue(self.queue, "ApproximateAgeOfOldestMessage"),
+            self.queue.metric_approximate_age_of_oldest_message(),
             "An event has waited 15 minutes to be accepted.",
             threshold=900,
             retained=True,
@@ -381,12 +371,11 @@ def _respond_202(route: apigateway.HttpRoute) -> None:
             }
 
 
-def _require_schema(schema: Mapping[str, Any] | None, mode: str) -> None:
+def _require_schema(schema: dict[str, Any] | None, mode: str) -> None:
     if schema is not None and mode == "direct":
         raise InvalidArgumentError("schema", schema, "None in direct mode, which checks nothing")
-    if not isinstance(schema, Mapping | None):
-        raise InvalidArgumentError("schema", schema, "a JSON Schema as a mapping")
     if schema is not None:
+        require_instance("schema", schema, dict, "a JSON Schema as a dict")
         require_enforced(schema)
 
 

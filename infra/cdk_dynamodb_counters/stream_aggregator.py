@@ -22,7 +22,7 @@ from cdk_dynamodb_counters._arguments import (
     require_integer,
     require_list,
 )
-from cdk_dynamodb_counters._functions import of_function, timeout_of
+from cdk_dynamodb_counters._functions import timeout_of
 from cdk_dynamodb_counters._streams import StreamReader, grant_stream
 from cdk_dynamodb_counters._synth import check_at_synth, late_text, late_value
 from cdk_dynamodb_counters._tables import (
@@ -176,7 +176,7 @@ class StreamAggregator(StreamReader):
 
     def metric_iterator_age(self, **props: Any) -> cloudwatch.Metric:
         """How far counting lags behind the events, in milliseconds; at 23 hours Lambda gives up on records."""
-        return of_function(self.function, "IteratorAge", **{"statistic": "Maximum", **props})
+        return self.function.metric("IteratorAge", **{"statistic": "Maximum", **props})
 
     def metric_records(self, **props: Any) -> cloudwatch.Metric:
         """Count stream records read."""
@@ -227,7 +227,7 @@ class StreamAggregator(StreamReader):
     def _environment(self, quarantine_retention: Duration) -> dict[str, str]:
         environment = {
             "TABLE_NAME": self._table.table_name,
-            "DECLARATIONS": late_text(lambda: encode(self._declarations.arm(), attributes=True)),
+            "DECLARATIONS": late_text(lambda: encode(self._declarations.armed, attributes=True)),
             "QUARANTINE_RETENTION_DAYS": Tokenization.stringify_number(quarantine_retention.to_days()),
             "ON_FAILURE_BUCKET": self.on_failure_bucket.bucket_name,
         }
@@ -310,7 +310,7 @@ class StreamAggregator(StreamReader):
         self._add_polling_alarm("PollingAlarm", self.event_source_mapping, "the stream")
         self._add_alarm(
             "DroppedAlarm",
-            of_function(self.function, "DestinationDeliveryFailures"),
+            self.function.metric("DestinationDeliveryFailures", statistic="Sum"),
             "Lambda gave up on records and could not send them to the on-failure bucket. They are lost.",
         )
         self._add_alarm(
@@ -340,7 +340,7 @@ class StreamAggregator(StreamReader):
                 "A verification has found groups that differ from their source items. Look at them and repair them.",
                 treat_missing_data=_MISSING.IGNORE,
             )
-            errors = of_function(self.verifier, "Errors", period=_QUARTER)
+            errors = self.verifier.metric_errors(period=_QUARTER)
             self._add_schedule_alarm("VerifierAlarm", errors, "verifies")
             # Two verifications, of which each is given up after 20 hours; CloudWatch cannot look back further.
             hours = 0 if verify_every.is_unresolved() else 2 * int(verify_every.to_hours()) + 24
@@ -362,10 +362,7 @@ class StreamAggregator(StreamReader):
     def _incomplete_declarations(self) -> str | None:
         """Find an aggregator without declarations, or with one whose source is not declared."""
         declared = self._declarations
-        try:
-            require_consistent(declared.declarations, declared.events)
-        except InvalidArgumentError as error:
-            return str(error)
+        require_consistent(declared.declarations, declared.events)
         if (names := len(declared.declarations) + len(declared.thresholds)) > MOST_NAMES:
             return f"invalid number of names, {names}: expected at most {MOST_NAMES} aggregates, windows and thresholds"
         if declared.declarations:
@@ -425,9 +422,8 @@ def _require_aggregates(aggregates: object) -> None:
 
 
 def _require_share(argument: str, value: object) -> None:
-    if isinstance(value, float) and Token.is_unresolved(value):
-        return
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+    is_token = isinstance(value, float) and Token.is_unresolved(value)
+    if not is_token and (isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1):
         raise InvalidArgumentError(argument, value, "a number above 0, up to 1")
 
 

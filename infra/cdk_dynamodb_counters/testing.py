@@ -23,7 +23,7 @@ _METADATA: Final = {"Resources": "CDKMetadata", "Conditions": "CDKMetadataAvaila
 
 
 def stable_template(stack: Stack) -> dict[str, Any]:
-    """Return the template of a stack for a snapshot.
+    """Return the template of a stack for a snapshot: equal for equal stacks, whatever version the packaged code has.
 
     Hashes of assets, which change with every release of any packaged file, are masked: in asset keys of functions and
     layers, and in the logical ids of current versions. The functions' encoded declarations are written as Python. The
@@ -34,19 +34,12 @@ def stable_template(stack: Stack) -> dict[str, Any]:
     stack : Stack
         The stack; it is synthesized.
 
-    Returns
-    -------
-    dict
-        The template as plain JSON values: equal for equal stacks, whatever the versions of the packaged code.
-
     Examples
     --------
     >>> from aws_cdk import App, Stack
     >>> stable_template(Stack(App(analytics_reporting=False), "Empty"))["Parameters"]["BootstrapVersion"]["Type"]
     'AWS::SSM::Parameter::Value<String>'
     """
-    if not isinstance(stack, Stack):
-        raise InvalidArgumentError("stack", stack, "a Stack")
     template = dict(Template.from_stack(stack).to_json())
     for section, name in _METADATA.items():
         if name in template.get(section, {}):

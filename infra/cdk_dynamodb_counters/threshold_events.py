@@ -15,17 +15,16 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import require_choice, require_list, require_member
-from cdk_dynamodb_counters._functions import of_function, of_mapping, timeout_of
+from cdk_dynamodb_counters._functions import of_mapping, timeout_of
 from cdk_dynamodb_counters._streams import StreamReader, grant_stream
 from cdk_dynamodb_counters._synth import check_at_synth
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
-from dynamodb_counters._declarations import Threshold
+from dynamodb_counters._declarations import Threshold, flatten
 from dynamodb_counters._declarations.codec import described
 from dynamodb_counters._declarations.thresholds import DETAIL_TYPE, EVENT_SOURCE
 from dynamodb_counters._items.table_schema import CROSSING, TYPE
 from dynamodb_counters.errors import InvalidArgumentError
 
-_BATCH: Final = 100
 # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-create-pattern-operators.html
 _LARGEST: Final = 5_000_000_000
 _DECIMALS: Final = 6
@@ -86,13 +85,12 @@ class ThresholdEvents(StreamReader):
     ) -> None:
         timeout = timeout_of(function_options, Duration.minutes(1), 30, 900)
         self._thresholds = _require_thresholds(thresholds)
-        if event_bus is not None:
-            require_member("event_bus", event_bus, "grant_put_events_to", "an EventBus")
         super().__init__(scope, construct_id, table, function_options, alarm_actions, service_name=service_name)
         self._use_bucket(on_failure_bucket, counts=False)
-        self._connect()
         self.event_bus = event_bus or events.EventBus.from_event_bus_name(self, "DefaultBus", "default")
+        require_member("event_bus", self.event_bus, "grant_put_events_to", "an EventBus")
         self._require_own("region", Stack.of(self).region, self.event_bus.env.region)
+        self._connect()
         self.function = self._build_function(
             "Function",
             description="Sends crossings of thresholds to EventBridge",
@@ -105,11 +103,11 @@ class ThresholdEvents(StreamReader):
         assert isinstance(resource, lambda_.CfnFunction)
         resource.add_metadata("Thresholds", described(self._thresholds))
         crossing = {"eventName": ["INSERT"], "dynamodb": {"NewImage": {TYPE: {"S": [CROSSING]}}}}
-        filters = [lambda_.FilterCriteria.filter(crossing)]
-        self.event_source_mapping = self._build_mapping(
-            "EventSourceMapping", table.table, _BATCH, Duration.seconds(1), filters=filters
-        )
+        size, window, filters = 100, Duration.seconds(1), [lambda_.FilterCriteria.filter(crossing)]
+        mapping = self._build_mapping("EventSourceMapping", table.table, size, window, filters=filters)
+        self.event_source_mapping = mapping
         self._add_alarms()
+        check_at_synth(self, lambda: flatten((*self._declarations.declarations, *self._thresholds)))
         problem = "thresholds are never crossed"
         check_at_synth(self, lambda: self._declarations.require_aggregator(table.node.path, problem))
 
@@ -196,7 +194,7 @@ class ThresholdEvents(StreamReader):
         """Add the alarms for crossings that are delayed or given up."""
         self._add_alarm(
             "CrossingsWaitAlarm",
-            of_function(self.function, "IteratorAge", statistic="Maximum"),
+            self.function.metric("IteratorAge", statistic="Maximum"),
             "Crossings of thresholds have waited 15 minutes for EventBridge. At 23 hours, Lambda gives up on them.",
             threshold=Duration.minutes(15).to_milliseconds(),
         )
@@ -208,7 +206,7 @@ class ThresholdEvents(StreamReader):
         )
         self._add_alarm(
             "CrossingsDroppedAlarm",
-            of_function(self.function, "DestinationDeliveryFailures"),
+            self.function.metric("DestinationDeliveryFailures", statistic="Sum"),
             "Lambda gave up on crossings and could not send them to the on-failure bucket.",
         )
         self._add_alarm(

@@ -100,7 +100,6 @@ COMPOSING: Final = (
     'StreamAggregator(self, "A", table=DedupCounterTable.from_table_name(self, "T", "events"), aggregates=[VIEWS])',
     'DedupCounterTable(self, "Uncounted")',
     'DedupCounterTable(self, "Mine", table=TableV2(self, "T", partition_key=pk, sort_key=sk))',
-    'DedupCounterTable(self, "Mine", table=counters.table)',
     'WindowedCounter(self, "Rolling", table=counters, window=VIEWS)',
     'WindowedCounter(self, "Rolling", table=counters, window=LAST_DAY)',
     'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=None)',

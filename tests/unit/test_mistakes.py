@@ -121,7 +121,7 @@ def _tested(code: str) -> str | None:
     names = {"counters_in_memory": counters_in_memory, "stable_template": stable_template}
     try:
         _evaluated(code, **names)
-    except (InvalidArgumentError, AssertionError, ValueError) as error:
+    except (InvalidArgumentError, AssertionError, TypeError, ValueError) as error:
         first, _, rest = _message(error).partition("\n")
         return f"{first} {rest.partition(': {')[0]}".strip()
     return None

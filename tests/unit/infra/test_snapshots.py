@@ -40,7 +40,6 @@ from cdk_dynamodb_counters import (
 )
 from cdk_dynamodb_counters.testing import stable_template
 from dynamodb_counters import Aggregate, Count, Items, TableKeys, Threshold
-from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import (
     PACKED,
     POPULAR,
@@ -327,9 +326,3 @@ def test_declarations_are_in_words() -> None:
         if "DECLARATIONS" in found["Properties"].get("Environment", {}).get("Variables", {})
     ]
     assert declared[0].startswith("Aggregate(name='views'")
-
-
-def test_values_that_are_no_stack_are_refused() -> None:
-    nothing: Any = None
-    with pytest.raises(InvalidArgumentError, match=r"^invalid stack=None"):
-        stable_template(nothing)
