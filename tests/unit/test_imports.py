@@ -15,7 +15,7 @@ _PURE = [
     for module in test_rooms._modules("dynamodb_counters")
     if test_rooms._room(module) in (*test_rooms._PURE, "__init__")
 ]
-_DECLARING = "Aggregate, Attr, Condition, Count, CountersError, Event, InvalidArgumentError, Sum, Window, WindowCount"
+_DECLARING = "Aggregate, Attr, Condition, Count, CountersError, Event, Group, InvalidArgumentError, Sum, Window"
 
 
 def _loaded(statement: str, modules: str) -> set[str]:
