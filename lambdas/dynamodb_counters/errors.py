@@ -1,4 +1,12 @@
-"""Every exception the runtime raises; all of them are `CountersError`."""
+"""Every exception the runtime raises.
+
+CountersError
+├── InvalidArgumentError (ValueError): UnknownMeasureError (KeyError), UncountedError, ChangedError, RejectedEventError
+├── UnavailableError: InDoubtError
+├── MalformedImageError (ValueError)
+├── CheckpointError, CommitError: a batch of the stream is delivered again
+└── LayoutError, BackfillError, EraseError: nothing was done
+"""
 
 from __future__ import annotations
 
@@ -147,28 +155,12 @@ class InDoubtError(UnavailableError):
     """An update's answer is lost: it may have been done, or may be done in a while."""
 
 
-class UnparsableKeyError(CountersError, ValueError):
-    """A key does not match the template it is parsed with, or holds a hash in place of its values."""
-
-
 class MalformedImageError(CountersError, ValueError):
-    """An item image lacks what a declaration needs; its record goes to quarantine."""
-
-
-class ShardUnknownError(CountersError):
-    """A stream event names no shard, so nothing can be counted exactly once."""
-
-
-class RecordTooOldError(CountersError):
-    """A record is so old that what it adds to may have forgotten that it was counted."""
-
-
-class StreamUnknownError(CountersError, ValueError):
-    """A record is of neither the counts' table nor the source table, so its content is unknown."""
+    """An item lacks what a declaration needs, its key has another form, or it is of no known table."""
 
 
 class CheckpointError(CountersError):
-    """A batch cannot be counted: a record is too old, or bookkeeping is not as expected; the message names the cure."""
+    """A batch cannot be counted: it is too old, or names no shard, or bookkeeping is not as expected."""
 
 
 class LayoutError(CountersError):

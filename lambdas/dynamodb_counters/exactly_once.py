@@ -39,7 +39,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from dynamodb_counters.errors import CommitError, InvalidArgumentError, RecordTooOldError, ShardUnknownError
+from dynamodb_counters.errors import CheckpointError, CommitError, InvalidArgumentError
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -263,16 +263,15 @@ class ExactlyOnce:
 
         Raises
         ------
-        ShardUnknownError
-            The event names no shard: the mapping has no tumbling window.
-        RecordTooOldError
-            A record is older than `MAX_RECORD_AGE`, and there is no `too_old`.
+        CheckpointError
+            The event names no shard: the mapping has no tumbling window. Or a record is older than `MAX_RECORD_AGE`,
+            and there is no `too_old`.
         CommitError
             Some items could not be written. Lambda delivers the batch again; the other items do not count it twice.
         """
         if records := event.get("Records"):
             if not event.get("shardId"):
-                raise ShardUnknownError(
+                raise CheckpointError(
                     "the event has no shardId, without which a redelivery cannot be distinguished from a new record: "
                     "set TumblingWindowInSeconds in the event source mapping, and return what this returns"
                 )
@@ -288,7 +287,7 @@ class ExactlyOnce:
             sequence, created = int(change["SequenceNumber"]), float(change["ApproximateCreationDateTime"])
             if created + MAX_RECORD_AGE < self._clock():
                 if self._too_old is None:
-                    raise RecordTooOldError(f"record {sequence} is older than {MAX_RECORD_AGE / _HOUR:.0f} hours")
+                    raise CheckpointError(f"record {sequence} is older than {MAX_RECORD_AGE / _HOUR:.0f} hours")
                 self._too_old(record)
                 continue
             for key, amounts in adds(record):

@@ -16,7 +16,7 @@ from typing import Any
 import boto3
 import pytest
 
-from dynamodb_counters.errors import CommitError, InvalidArgumentError, RecordTooOldError, ShardUnknownError
+from dynamodb_counters.errors import CheckpointError, CommitError, InvalidArgumentError
 from dynamodb_counters.exactly_once import LEAST_TIME, MAX_RECORD_AGE, PRUNED_AT, WATERMARK_KEPT, ExactlyOnce, Watermark
 from simulation.clock import VirtualClock
 from simulation.engines.dynamodb_local import DynamoDBLocal
@@ -104,7 +104,7 @@ def test_a_function_returns_the_state_of_its_window() -> None:
 
 
 def test_an_event_without_its_shard_is_refused_with_the_cure() -> None:
-    with pytest.raises(ShardUnknownError, match="TumblingWindowInSeconds"):
+    with pytest.raises(CheckpointError, match="TumblingWindowInSeconds"):
         World().count({"n": 1}, shard="")
 
 
@@ -149,7 +149,7 @@ def test_a_sum_of_zero_keeps_out_a_part_of_its_batch() -> None:
 
 
 def test_a_record_that_is_too_old_ends_where_the_caller_says() -> None:
-    with pytest.raises(RecordTooOldError, match="record 1 is older than 26 hours"):
+    with pytest.raises(CheckpointError, match="record 1 is older than 26 hours"):
         World().count({"n": 1}, age=MAX_RECORD_AGE + 1)
     refused: list[Any] = []
     world = World(too_old=refused.append)

@@ -11,7 +11,7 @@ from dynamodb_counters import Aggregate, Count, Counters, Items, Sum, TableKeys
 from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import DAY, HOUR
-from dynamodb_counters.errors import StreamUnknownError
+from dynamodb_counters.errors import MalformedImageError
 from simulation.clock import VirtualClock
 from simulation.memory_table import MemoryTable
 from tests.exactly_once.test_backfill import mend
@@ -77,7 +77,7 @@ def test_an_untyped_item_among_the_counts_is_none_of_the_source_table(bench: Ben
 
 @pytest.mark.parametrize("arn", [None, "", "arn:aws:dynamodb:us-east-1:123456789012:table/other/stream/2026"])
 def test_a_record_of_another_table_fails_its_batch(bench: Bench, arn: str | None) -> None:
-    with pytest.raises(StreamUnknownError, match="expected a stream of the table 'counters' or of"):
+    with pytest.raises(MalformedImageError, match="expected a stream of the table 'counters' or of"):
         bench.deliver({**bench.order(1), "eventSourceARN": arn})
     assert not any(item["pk"]["S"].startswith("SHOP") for item in bench.table.items())
 

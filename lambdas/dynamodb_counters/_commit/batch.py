@@ -26,7 +26,7 @@ from dynamodb_counters._items.table_schema import PK, QUARANTINE, TYPE
 from dynamodb_counters._quarantine.quarantine import UNREADABLE, Quarantine, held_by, redriven_item
 from dynamodb_counters._table import RetryingClient, Table, ending_at
 from dynamodb_counters._timeline.tiers import HOUR
-from dynamodb_counters.errors import CheckpointError, CommitError, ShardUnknownError
+from dynamodb_counters.errors import CheckpointError, CommitError
 from dynamodb_counters.exactly_once import Watermark
 
 
@@ -248,7 +248,7 @@ class Aggregator:
         shard = str(event.get("shardId") or (self._single_shard and ONLY_SHARD) or "")
         if shard:
             return self._origins.shard(shard, event)
-        raise ShardUnknownError(
+        raise CheckpointError(
             "the event has no shardId, without which a redelivery cannot be distinguished from a new record: configure "
             "a tumbling window on the event source mapping, or single_shard if the stream has one shard"
         )

@@ -75,7 +75,6 @@ from dynamodb_counters.errors import (
     EraseError,
     InvalidArgumentError,
     MalformedImageError,
-    UnparsableKeyError,
 )
 
 _AT_A_TIME: Final = 256
@@ -123,7 +122,7 @@ class Wanted:
             return (pk, sk) == (event._pk_template.render(self.texts), event._sk_template.render(self.texts))
         try:
             found = event._pk_template.parse(pk) | event._sk_template.parse(sk)
-        except UnparsableKeyError:
+        except MalformedImageError:
             return False
         return all(found[name] == text for name, text in self.texts.items())
 

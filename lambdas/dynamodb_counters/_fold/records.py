@@ -15,7 +15,7 @@ from dynamodb_counters._declarations import Declaration, Items
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import Number
 from dynamodb_counters._items.table_schema import CHUNK, COUNTED_IN, ERASED, PK, SEQUENCE_DIGITS, TTL
-from dynamodb_counters.errors import MalformedImageError, StreamUnknownError
+from dynamodb_counters.errors import MalformedImageError
 
 Record: TypeAlias = Mapping[str, Any]
 """A stream record as Lambda delivers it."""
@@ -197,7 +197,7 @@ class Origins:
             return True
         if table.rpartition("/")[2] == self._own:
             return False
-        raise StreamUnknownError(
+        raise MalformedImageError(
             f"invalid eventSourceARN={arn!r:.200}: expected a stream of the table {self._own!r} or of {self._source!r}"
         )
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from dynamodb_counters._items.conversions import UNSAFE, escape, key_text, unescape
 from dynamodb_counters._items.derived_fields import derivation, parts_of
-from dynamodb_counters.errors import InvalidArgumentError, UnparsableKeyError
+from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
 
 DELIMITER: Final = "#"
 HASH_MARKER: Final = "%~"
@@ -72,16 +72,16 @@ class KeyTemplate:
         return _shorten(self._format % tuple(texts), self.max_bytes)
 
     def parse(self, key: str) -> dict[str, str]:
-        """The text of each field of a rendered key; UnparsableKeyError if it is hashed or of another template."""
+        """The text of each field of a rendered key; MalformedImageError if it is hashed or of another template."""
         if HASH_MARKER in key:
-            raise UnparsableKeyError(f"{key!r} holds a hash of its values")
+            raise MalformedImageError(f"{key!r} holds a hash of its values")
         match = self._pattern.fullmatch(key)
         if match is None:
-            raise UnparsableKeyError(f"{key!r} does not match {self.text!r}")
+            raise MalformedImageError(f"{key!r} does not match {self.text!r}")
         try:
             return {name: unescape(text) for name, text in zip(self.fields, match.groups(), strict=True)}
         except UnicodeDecodeError:
-            raise UnparsableKeyError(f"{key!r} holds escapes that are not valid UTF-8") from None
+            raise MalformedImageError(f"{key!r} holds escapes that are not valid UTF-8") from None
 
     def match(self, key: str) -> dict[str, str] | None:
         """The text of each field of a key that other code wrote, unescaped; None if the key has another form.

@@ -20,7 +20,7 @@ from dynamodb_counters._declarations import flatten
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._quarantine.quarantine import Waiting
 from dynamodb_counters._table import Table
-from dynamodb_counters.errors import ShardUnknownError
+from dynamodb_counters.errors import CheckpointError
 from dynamodb_counters.handlers import _metering
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
@@ -108,7 +108,7 @@ def test_the_end_of_a_window_moves_the_checkpoint_so_that_a_redelivery_writes_no
 def test_an_event_without_shard_is_refused(module: ModuleType, views: Read) -> None:
     event = {"Records": [_record(1, "view", url="/")]}
 
-    with pytest.raises(ShardUnknownError, match="tumbling window"):
+    with pytest.raises(CheckpointError, match="tumbling window"):
         module.handler(event, LAMBDA_CONTEXT)
 
     assert views("/") == 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dynamodb_counters._items.key_templates import KeyTemplate, is_hashed
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES
-from dynamodb_counters.errors import InvalidArgumentError, UnparsableKeyError
+from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
 
 HOSTILE = st.one_of(
     st.text(alphabet="#%~\0\x1f\x7f\x80 09AFaf/+{}é\u0301\U0001f600", max_size=12),
@@ -42,7 +42,7 @@ def test_values_come_back_unless_the_key_is_too_long(time: str, client: str) -> 
             assert template.parse(key) == {one: time, two: client}
         else:
             assert is_hashed(key)
-            with pytest.raises(UnparsableKeyError, match="hash"):
+            with pytest.raises(MalformedImageError, match="hash"):
                 template.parse(key)
 
 
@@ -101,10 +101,10 @@ def test_a_missing_value_is_refused_by_its_name() -> None:
     "key", ["", "T#1", "T#1#CID", "X#1#CID#2", "T#1#CID#2#3", "t#1#CID#2", " T#1#CID#2", "T#1#CID#2\n#"]
 )
 def test_a_key_of_another_layout_does_not_parse(key: str) -> None:
-    with pytest.raises(UnparsableKeyError):
+    with pytest.raises(MalformedImageError):
         _SORT.parse(key)
 
 
 def test_a_key_with_bytes_that_are_no_text_does_not_parse() -> None:
-    with pytest.raises(UnparsableKeyError):
+    with pytest.raises(MalformedImageError):
         _PARTITION.parse("URL#%FF")
