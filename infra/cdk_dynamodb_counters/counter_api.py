@@ -291,7 +291,7 @@ def _require_page(
     if not _http.is_public(authorizer):
         allowed = "None unless authorizer=HttpNoneAuthorizer(), because browsers do not sign requests"
         raise InvalidArgumentError("page", page.title, allowed)
-    active = () if page.active is None else (page.active._active,)
+    active = () if page.active is None else (page.active._parts[-1],)
     needed: tuple[Declaration, ...] = (page.total, page.top, page.window, *active)
     for declared in needed:
         if declared not in declarations:

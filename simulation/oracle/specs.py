@@ -126,7 +126,7 @@ SPECS: Final = (
         lambda v: {"trades": ONE, "amount": amount(v), "_score": ONE},
     ),
     Spec(
-        BOOKS._members,
+        BOOKS._parts[0],
         lambda v: (f"REGION#{escaped(v['region'])}", f"BOOKS#MEMBER#{escaped(v['book'])}"),
         lambda _: {"items": ONE},
     ),
@@ -227,7 +227,7 @@ def declarations(specs: Sequence[Declares]) -> tuple[Declaration, ...]:
     for source in (part for part in tuple(declared) if isinstance(part, Aggregate)):
         if source.name == "by_desk":
             declared += _of_desks(source)
-        elif source.name == BOOKS._members.name:
+        elif source.name == BOOKS._parts[0].name:
             declared.append(replace(BOOKS.total, source=source))
     return tuple(declared)
 

@@ -56,7 +56,7 @@ def _percentiles(name: str, source: Any, by: str, attribute: str, time: str | No
         def of_light(values: Values) -> Counted:
             return counted(shelved, values) if values[attribute] < _LIGHT else []
 
-        return Subject(declared._counted, of_light if where is not None else partial(counted, shelved))
+        return Subject(declared._parts[-1], of_light if where is not None else partial(counted, shelved))
 
     light = Attr(attribute).lt(_LIGHT)
     return ([of(time)], [of(None)], [of(time, light)], [of(None, light)])
@@ -111,7 +111,7 @@ def _active(name: str, source: Any, group: str, member: str, attribute: str) -> 
         def counted(values: Values) -> Counted:
             return _members(values, group, who) if where is None or values[attribute] >= 3 else []
 
-        return [Subject(declared._members, counted), Subject(declared._active, lambda _: [], _gaps)]
+        return [Subject(declared._parts[0], counted), Subject(declared._parts[-1], lambda _: [], _gaps)]
 
     by_weight = [of(who=_BY_WEIGHT)] if source is VISIT else []
     return of(), of(Attr(attribute).ge(3)), *by_weight
@@ -127,7 +127,7 @@ def _extremes(name: str, source: Any, by: str, attribute: str, show: str) -> Fam
             value = number(values[attribute])
             return [((values[by], f"p130{value}", _of(values, show)), {"items": ONE})]
 
-        return Subject(declared._counted, counted)
+        return Subject(declared._parts[-1], counted)
 
     return [of()], [of(Attr(attribute).lt(_LIGHT))]
 

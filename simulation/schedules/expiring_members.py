@@ -122,7 +122,7 @@ class ExpiringMembers:
 
     def _expire(self) -> None:
         gone = self._backend.expire(self._random.choice((1, 5, 10**6)))
-        self._reached[EXPIRED] += sum(item["_type"]["S"] == self._visitors._members.name for item in gone)
+        self._reached[EXPIRED] += sum(item["_type"]["S"] == self._visitors._parts[0].name for item in gone)
 
     def _count(self) -> None:
         """Deliver for a while, with all that goes wrong."""
@@ -184,7 +184,7 @@ def _members_of(record: Record, *, in_time: bool) -> Iterator[tuple[_Member, int
             end = datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() + DAY
             if not in_time or change["ApproximateCreationDateTime"] < end + _RETENTION * DAY:
                 yield (image["site"]["S"], day.isoformat(), image["client"]["S"]), sign
-        elif kind == VISITORS._members.name and not in_time:
+        elif kind == VISITORS._parts[0].name and not in_time:
             other = change.get("OldImage" if sign > 0 else "NewImage") or {}
             yield from ((member, sign) for member in _members_in(image, other))
 

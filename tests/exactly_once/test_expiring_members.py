@@ -76,12 +76,12 @@ def _number(bench: Workbench, values: dict[str, str] = FRIDAY) -> int:
 
 
 def _items(bench: Workbench) -> int:
-    return int(bench.counters.get(VISITORS._members, ANN).measures["items"])
+    return int(bench.counters.get(VISITORS._parts[0], ANN).measures["items"])
 
 
 def _stored(bench: Workbench) -> int:
     """How many members there are in the table, where reads are refused."""
-    return sum(item["_type"] == {"S": VISITORS._members.name} for item in bench.table.items() if "_type" in item)
+    return sum(item["_type"] == {"S": VISITORS._parts[0].name} for item in bench.table.items() if "_type" in item)
 
 
 def _views(bench: Workbench) -> int:
@@ -125,7 +125,7 @@ def test_a_batch_that_fails_beyond_the_retention_counts_its_member_once(bench: W
 def test_a_transaction_counts_no_member_after_the_retention(bench: Workbench) -> None:
     _at(bench, CLOSED)
     counted = bench.counters.record_once(
-        VIEW, {"id": "1", "client": "ann", "at": "2026-11-20T10:00:00Z"}, [VISITORS._members, VIEWS]
+        VIEW, {"id": "1", "client": "ann", "at": "2026-11-20T10:00:00Z"}, [VISITORS._parts[0], VIEWS]
     )
     assert (counted.status, _items(bench), _views(bench)) == ("accepted", 0, 1)
 
@@ -133,7 +133,7 @@ def test_a_transaction_counts_no_member_after_the_retention(bench: Workbench) ->
 @pytest.mark.parametrize("name", ["increment", "reset"])
 def test_groups_whose_retention_is_over_take_no_direct_change(bench: Workbench, name: str) -> None:
     change, visits = getattr(bench.counters, name), Counter("visits", by="at:day", retention=timedelta(days=2))
-    bench.deploy([VISITORS._members, visits])
+    bench.deploy([VISITORS._parts[0], visits])
     assert change(visits, FRIDAY) == {"visits": 1 if name == "increment" else 0}
     _at(bench, CLOSED)
     with pytest.raises(InvalidArgumentError, match=r"^invalid values=.*a group of 'visits' whose retention is not"):

@@ -30,7 +30,7 @@ def _pages(counters: CountersInMemory, name: str) -> list[dict[str, Any]]:
 
 def gaps_of(counters: CountersInMemory, users: ActiveMembers, day: datetime, **fields: str) -> dict[int, int]:
     """The members that are active on a day, by the days since they were active before."""
-    found = counters.groups(users._active, {**fields, f"{users.time}:day": f"{day:%Y-%m-%d}"})
+    found = counters.groups(users._parts[-1], {**fields, f"{users.time}:day": f"{day:%Y-%m-%d}"})
     return {int(group.values["gap"]): group["active"] for group in found if group["active"]}
 
 

@@ -19,6 +19,7 @@ from dynamodb_counters._declarations.checks import (
     require_precision,
     require_retention,
 )
+from dynamodb_counters._declarations.event_attributes import Kind
 from dynamodb_counters._declarations.measures import Count, shown
 from dynamodb_counters._declarations.quotas import Quota
 from dynamodb_counters._declarations.sources import Event, Items
@@ -47,14 +48,19 @@ class Composite:
     on_expiry: OnExpiry = "keep"
 
     @property
-    def _counted(self) -> Aggregate:
-        """The aggregate of a declaration that is made of one."""
-        raise NotImplementedError
-
-    @property
     def _parts(self) -> tuple[Aggregate, ...]:
         """The aggregates, each after its source."""
-        return (self._counted,)
+        raise NotImplementedError
+
+    def _require(self, argument: str, kind: Kind | None = None) -> None:
+        """Refuse an argument that names no attribute, or one of another kind; by default, of what has no text."""
+        name = getattr(self, argument)
+        require_attribute(argument, name)
+        if isinstance(self.source, Event):
+            if kind is None:
+                self.source._known.require_key(argument, [name], self.where)
+            else:
+                self.source._known.require(argument, name, kind, self.where)
 
     def _part(self, name: str, **more: Any) -> Aggregate:
         shared = {each: getattr(self, each) for each in _SHARED if hasattr(self, each)}
@@ -74,6 +80,12 @@ class Grouped(Composite):
         if not isinstance(self.source, Event | Items):
             raise InvalidArgumentError("source", self.source, "an Event or Items")
         object.__setattr__(self, "by", field_names("by", self.by))
+        self._check()
+        _ = self._parts
+
+    def _check(self) -> None:
+        """Refuse arguments that it alone has, before its parts are made."""
+        raise NotImplementedError
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -141,10 +153,7 @@ class Distinct(Composite):
             total = Aggregate(self.name, self.source, by=by, items=Count(), pages=self.pages, retention=retention)
             object.__setattr__(self, "pk", total.pk)
             object.__setattr__(self, "sk", total.sk)
-        if not isinstance(self.member, str):
-            raise InvalidArgumentError("member", self.member, "the name of one attribute, such as 'user'")
-        if isinstance(self.source, Event):
-            self.source._known.require_key("member", [self.member], self.where)
+        self._require("member")
         if self.member in self.total.fields:
             raise InvalidArgumentError("member", self.member, "an attribute that is not part of the group's key")
         # The number lacks members, so a time among these alone says nothing of it.
@@ -153,49 +162,32 @@ class Distinct(Composite):
             raise InvalidArgumentError("on_expiry", self.on_expiry, "'keep' with a retention: its counts stay")
 
     @property
-    def _members(self) -> Aggregate:
-        """The aggregate that counts each member's items, in the measure ``items``."""
-        sk = f"{self.sk}#MEMBER#{{{self.member}}}"
-        return self._part(f"{self.name}{MEMBERS}", pk=self.pk, sk=sk, items=Count(), pages=self.pages)
-
-    @property
     def total(self) -> Aggregate:
         """The aggregate that counts members, in the measure ``distinct``."""
-        # One group in a partition has an item of its own.
-        pages = self.pages and bool(key_template(self.sk, MAX_SK_BYTES, "sk").fields)
-        return Aggregate(
-            self.name,
-            self._members,
-            pk=self.pk,
-            sk=self.sk,
-            distinct=Count(),
-            where=Attr("items").ge(1),
-            pages=pages,
-        )
+        return self._parts[1]
 
     @property
     def _parts(self) -> tuple[Aggregate, ...]:
-        return self._members, self.total
+        """The aggregate that counts each member's items, in the measure ``items``, and the one that counts members."""
+        pk, sk = self.pk, self.sk
+        member = f"{sk}#MEMBER#{{{self.member}}}"
+        members = self._part(f"{self.name}{MEMBERS}", pk=pk, sk=member, items=Count(), pages=self.pages)
+        # One group in a partition has an item of its own.
+        pages, is_active = self.pages and bool(key_template(sk, MAX_SK_BYTES, "sk").fields), Attr("items").ge(1)
+        return members, Aggregate(self.name, members, pk=pk, sk=sk, distinct=Count(), where=is_active, pages=pages)
 
 
 def with_parts(names: Iterable[str], declared: Iterable[Aggregate | Window]) -> set[str]:
     """Names that a person gives, with what they mean: of a `Distinct` its members, too."""
-    names = {*names}
-    sources = [(each.name, each.source) for each in declared if each.name in names]
-    members = [
-        source.name for name, source in sources if isinstance(source, Aggregate) and source.name == f"{name}{MEMBERS}"
-    ]
-    return {*names, *members}
+    names, aggregates = {*names}, {each.name: each.source for each in declared if isinstance(each.source, Aggregate)}
+    return names | {
+        f"{name}{MEMBERS}" for name in names & aggregates.keys() if aggregates[name].name == f"{name}{MEMBERS}"
+    }
 
-
-ACTIVE: Final = "active"
-"""The measure that counts members, by how long ago they were active before."""
 
 MOST_UNITS: Final = 372
 """Most units of time in a member's page: all may change in one update, whose expression has at most 4 KB.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html"""
-
-MOST_LONGEST: Final = MOST_UNITS // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,49 +232,36 @@ class ActiveMembers(Grouped):
     longest: timedelta | None = None
     max_groups: int = 1000
 
-    def __post_init__(self) -> None:
-        Grouped.__post_init__(self)
-        require_attribute("member", self.member)
-        require_attribute("time", self.time)
-        if isinstance(self.source, Event):
-            self.source._known.require_key("member", [self.member], self.where)
-            self.source._known.require("time", self.time, "a time", self.where)
+    def _check(self) -> None:
+        self._require("member")
+        self._require("time", "a time")
         require_precision(self.precision)
         longest: object = self._longest
         is_whole = isinstance(longest, timedelta) and not longest % self.precision
-        if not is_whole or not 1 <= self._longest // self.precision <= MOST_LONGEST:
-            allowed = f"1 to {MOST_LONGEST} times the precision, {self.precision}"
+        if not is_whole or not 1 <= self._longest // self.precision <= MOST_UNITS // 2:
+            allowed = f"1 to {MOST_UNITS // 2} times the precision, {self.precision}"
             raise InvalidArgumentError("longest", longest, allowed)
         if not {GAP, self._unit_field}.isdisjoint(self.fields):
             raise InvalidArgumentError("by", self.by, f"fields other than {GAP!r} and {self._unit_field!r}")
         if self.member in (*self.fields, GAP):
             raise InvalidArgumentError("member", self.member, f"an attribute other than {GAP!r} and those of `by`")
-        _ = self._parts
 
     @property
     def _longest(self) -> timedelta:
         return 30 * self.precision if self.longest is None else self.longest
 
     @property
-    def _members(self) -> Aggregate:
-        """The aggregate that counts the items of each member by the unit: a page holds a stretch of units."""
+    def _parts(self) -> tuple[Aggregate, ...]:
+        """The aggregate of each member's items by the unit, and the one that counts a unit's members by their gaps."""
+        # A page holds a stretch of a member's units, or a unit.
         # A unit less than the longest span before the end of a stretch is in the next one's page, too: each page shows
         # how long ago its member was active before.
         name, units = f"{self.name}{MEMBERS}", self._longest // self.precision
         stretch = f"{self.time}:{MOST_UNITS - units}{require_precision(self.precision).name[0]}"
         pk, sk = named_key(name, (*self.fields, self.member)), named_key(name, (stretch, self._unit_field))
-        return self._part(name, pk=pk, sk=sk, items=Count(), pages=True, _shelved=1, _longest=units)
-
-    @property
-    def _active(self) -> Aggregate:
-        """The aggregate that counts a unit's members by their gaps: a page per unit."""
+        members = self._part(name, pk=pk, sk=sk, items=Count(), pages=True, _shelved=1, _longest=units)
         pk, sk = named_key(self.name, self.fields), named_key(self.name, (self._unit_field, GAP))
-        measures = {ACTIVE: Count()}
-        return Aggregate(self.name, self._members, pk=pk, sk=sk, measures=measures, pages=True, _shelved=1)
-
-    @property
-    def _parts(self) -> tuple[Aggregate, ...]:
-        return self._members, self._active
+        return members, Aggregate(self.name, members, pk=pk, sk=sk, active=Count(), pages=True, _shelved=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,22 +298,15 @@ class Extremes(Grouped):
 
     __repr__ = shown
 
-    def __post_init__(self) -> None:
-        Grouped.__post_init__(self)
+    def _check(self) -> None:
         object.__setattr__(self, "show", field_names("show", self.show))
-        require_attribute("attribute", self.attribute)
-        _ = self._counted
+        self._require("attribute", "a string or number")
 
     @property
-    def _counted(self) -> Aggregate:
+    def _parts(self) -> tuple[Aggregate, ...]:
         """The aggregate that counts the items of each value."""
-        value = f"{self.attribute}:{ORDER}"
-        pk, sk = named_key(self.name, self.fields), named_key(self.name, (value, *self.show))
-        return self._part(self.name, pk=pk, sk=sk, items=Count())
-
-
-IN_BIN: Final = "values"
-"""The measure that counts the values of a bin."""
+        pk, sk = named_key(self.name, self.fields), named_key(self.name, (f"{self.attribute}:{ORDER}", *self.show))
+        return (self._part(self.name, pk=pk, sk=sk, items=Count()),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,30 +352,24 @@ class Percentiles(Grouped):
 
     __repr__ = shown
 
-    def __post_init__(self) -> None:
-        Grouped.__post_init__(self)
-        require_attribute("attribute", self.attribute)
+    def _check(self) -> None:
+        self._require("attribute", "a number")
         is_number = isinstance(self.error, float | int | Decimal) and not isinstance(self.error, bool)
         if not is_number or not LEAST_ERROR <= Decimal(str(self.error)) <= MOST_ERROR:
             raise InvalidArgumentError("error", self.error, f"a number from {LEAST_ERROR} to {MOST_ERROR}")
-        if self.time is not None:
-            require_attribute("time", self.time)
-        if isinstance(self.source, Event):
-            self.source._known.require("attribute", self.attribute, "a number", self.where)
-            if self.time is not None:
-                self.source._known.require("time", self.time, "a time", self.where)
         require_precision(self.precision)
-        if self.time is not None and self._unit_field in self.fields:
-            raise InvalidArgumentError("by", self.by, f"fields other than {self._unit_field!r}, which the time is")
-        _ = self._counted
+        if self.time is not None:
+            self._require("time", "a time")
+            if self._unit_field in self.fields:
+                raise InvalidArgumentError("by", self.by, f"fields other than {self._unit_field!r}, which the time is")
 
     @property
-    def _counted(self) -> Aggregate:
+    def _parts(self) -> tuple[Aggregate, ...]:
         """The aggregate that counts the values of each bin, in a shelf of pages per group and unit of time."""
         shelved = () if self.time is None else (self._unit_field,)
         in_bin = f"{self.attribute}:{LOG}{format_number(Decimal(str(self.error)))}"
         pk, sk = named_key(self.name, self.fields), named_key(self.name, (*shelved, in_bin))
-        return self._part(self.name, pk=pk, sk=sk, measures={IN_BIN: Count()}, pages=True, _shelved=len(shelved))
+        return (self._part(self.name, pk=pk, sk=sk, values=Count(), pages=True, _shelved=len(shelved)),)
 
 
 _ADVICE: Final[dict[type, tuple[str, str]]] = {

@@ -7,7 +7,7 @@ from itertools import combinations, product
 from typing import Final, TypeAlias
 
 from dynamodb_counters._declarations.aggregates import PARTITION_MARK, Aggregate, Window
-from dynamodb_counters._declarations.checks import named_key, require_name
+from dynamodb_counters._declarations.checks import named_key
 from dynamodb_counters._declarations.composites import Composite
 from dynamodb_counters._declarations.sources import Direct, Event, Items
 from dynamodb_counters._declarations.thresholds import Threshold, armed
@@ -38,18 +38,10 @@ def flatten(declared: Iterable[Declarable]) -> tuple[Declaration, ...]:
     """The aggregates and windows that declarations of users consist of, in order."""
     declared = tuple(declared)
     counted = [each for each in declared if not isinstance(each, Threshold)]
-    parts = armed(
+    return armed(
         [part for each in counted for part in (each._parts if isinstance(each, Composite) else (each,))],
         [each for each in declared if isinstance(each, Threshold)],
     )
-    for part in parts:
-        named: Declaration | Event | Items | Direct = part
-        while isinstance(named, Aggregate | Window):
-            require_name(named.name)
-            named = named.source
-        if not isinstance(named, Direct):
-            require_name(named.name)
-    return parts
 
 
 def require_consistent(

@@ -110,7 +110,7 @@ class GroupReads(TableReads):
         """
         group = given(values, fields)
         if isinstance(declaration, Percentiles) and declaration.time is None:
-            return read_distribution(self._table, declaration._counted, group, consistent=consistent)
+            return read_distribution(self._table, declaration._parts[-1], group, consistent=consistent)
         return self.get_many([(declaration, group)], consistent=consistent)[0]  # type: ignore[list-item]
 
     def get_many(
@@ -495,7 +495,7 @@ class ExtremeReads(TableReads):
         require_choice("order", order, ORDERS)
         require_count("count", count)
         group = given(values, fields)
-        return read_extremes(self._table, extremes._counted, group, order, count, consistent=consistent)
+        return read_extremes(self._table, extremes._parts[-1], group, order, count, consistent=consistent)
 
 
 def read_extremes(

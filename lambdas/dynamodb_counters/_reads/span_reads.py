@@ -587,9 +587,9 @@ class WindowReads(TableReads):
         """
         group = given(values, fields)
         if isinstance(declaration, ActiveMembers):
-            return ActiveReader(self._table, declaration._active, group)
+            return ActiveReader(self._table, declaration._parts[-1], group)
         if isinstance(declaration, Percentiles) and declaration.time is not None:
-            return DistributionReader(self._table, declaration._counted, group)
+            return DistributionReader(self._table, declaration._parts[-1], group)
         return WindowReader(self._table, require_declaration(declaration, Window), group)
 
     def window_many(

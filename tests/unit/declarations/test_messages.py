@@ -39,7 +39,7 @@ def _count(declared: Any, **values: Any) -> Callable[[], Any]:
         (_count(Aggregate("a", EVENT, by="s:log0.1"), s={"x": None}), "a: {'x': None} is no number"),
         (
             lambda: Distinct("d", EVENT, member=_PAIR),
-            "invalid member=('a', 'b'): expected the name of one attribute",
+            "invalid member=('a', 'b'): expected an attribute",
         ),
         (
             lambda: ActiveMembers("d", EVENT, member=_PAIR, time="at"),

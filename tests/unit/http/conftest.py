@@ -34,7 +34,7 @@ def queue() -> Iterator[Queue]:
 def counted() -> CountResources:
     """Count everything by the functions themselves; return the resources over the counts."""
     client = ranked_table()
-    counting = {"DECLARATIONS": encode((*DECLARATIONS, CLIENTS._members)), "QUARANTINE_RETENTION_DAYS": "30"}
+    counting = {"DECLARATIONS": encode((*DECLARATIONS, CLIENTS._parts[0])), "QUARANTINE_RETENTION_DAYS": "30"}
     pipeline = Pipeline(client, consumer(client), function("aggregator", client, **counting))
     assert pipeline.accept(message(*views()), message(*views()[:9])) == []
     pipeline.settle()

@@ -56,7 +56,7 @@ HOURLY = Percentiles("hourly", VIEW, by="url", attribute="bytes", error=0.1, tim
 LATEST = Extremes("latest", VIEW, by="url", attribute="time", show="clientId")
 LARGEST = Extremes("largest", VIEW, attribute="bytes")
 OWN = (
-    *(CLIENTS._active, *SIZES._parts, *HOURLY._parts),
+    *(CLIENTS._parts[-1], *SIZES._parts, *HOURLY._parts),
     *(*LATEST._parts, *LARGEST._parts),
 )
 DECLARATIONS: tuple[Declaration, ...] = (VIEWS, SITE, PER_URL, SMALL, ROLLING, KEPT, *OWN)
