@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, InitVar, dataclass, field, fields
 from datetime import timedelta
 from functools import cached_property
@@ -111,6 +111,18 @@ class Ranking:
         return key_template(f"{self.leaderboard}#~{{{WRITE_SHARD_FIELD}}}", MAX_PK_BYTES, "leaderboard")
 
 
+def require_counting(declared: Any, *sources: type) -> None:
+    """Refuse a source of another kind, and how its items are not to be chosen or to expire."""
+    source, where = declared.source, declared.where
+    if not isinstance(source, sources):
+        *names, last = (kind.__name__ for kind in sources)
+        raise InvalidArgumentError("source", source, f"an {', '.join(names)} or {last}")
+    require_where(where, bookkeeping=isinstance(source, Items) and source.keys is not None)
+    if where is not None and not isinstance(source, Aggregate):
+        require_no_member("where", where._attributes)
+    require_choice("on_expiry", declared.on_expiry, ON_EXPIRY)
+
+
 @dataclass(frozen=True, init=False)
 class Aggregate:
     """Numbers kept current over all items of a source, one item per group.
@@ -181,7 +193,6 @@ class Aggregate:
     pages: bool = field(default=False, repr=False)
     _shelved: int = field(default=0, repr=False)
     """The number of the first fields of `sk` that groups have in common which share pages."""
-    """Set by `Extremes`: the only value that counts of those with one partition key."""
     _longest: int = field(default=0, repr=False)
     """Set by `ActiveMembers`: over how many buckets its pages look back, which therefore never split."""
     _thresholds: tuple[Any, ...] = field(default=(), repr=False, compare=False)
@@ -214,13 +225,10 @@ class Aggregate:
         given = locals() | {"measures": given_measures(name, measures, named)}
         for each in fields(self):
             object.__setattr__(self, each.name, given[each.name])
-        self._check(by)
+        self._check(by, Event, Items, Aggregate)
 
-    def _check(self, by: Fields | None) -> None:
-        if not isinstance(self.source, self._sources):
-            raise InvalidArgumentError("source", self.source, "an Event, Items or Aggregate")
-        require_where(self.where, bookkeeping=isinstance(self.source, Items) and self.source.keys is not None)
-        require_choice("on_expiry", self.on_expiry, ON_EXPIRY)
+    def _check(self, by: Fields | None, *sources: type) -> None:
+        require_counting(self, *sources)
         require_bool("pages", self.pages)
         self._set_keys(by)
         require_key("pk", self.pk)
@@ -237,9 +245,7 @@ class Aggregate:
         said = {name: "by" if by is not None else "pk" if name in self._pk_template.fields else "sk" for name in fields}
         if isinstance(self.source, Aggregate):
             self._require_known(self.source, said)
-        else:
-            require_no_member("where", self.where._attributes if self.where is not None else ())
-        if isinstance(self.source, Event):
+        elif isinstance(self.source, Event):
             self._require_declared(self.source, said)
         if self.ranking is not None:
             if not isinstance(self.ranking, Ranking):
@@ -256,10 +262,6 @@ class Aggregate:
     @cached_property
     def _sk_template(self) -> KeyTemplate:
         return key_template(self.sk, MAX_SK_BYTES, "sk")
-
-    @property
-    def _sources(self) -> tuple[type, ...]:
-        return Event, Items, Aggregate
 
     @cached_property
     def _listed_by(self) -> tuple[str, ...]:
@@ -312,26 +314,25 @@ class Aggregate:
     def _require_known(self, source: Aggregate, said: Mapping[str, str]) -> None:
         if source.write_shards > 1:
             raise InvalidArgumentError("source", source.name, "an aggregate with write_shards=1")
+        fields = (*source.fields, GAP) if source._longest else source.fields
         for name, argument in said.items():
-            fields = (*source.fields, GAP) if source._longest else source.fields
-            self._require_among(argument, [name], fields, "fields")
-        measured = [measure.attribute for measure in self.measures.values() if not isinstance(measure, Count)]
-        self._require_among("measures", measured, source._attributes, "measures")
+            self._require_among(argument, name, fields, "fields")
         for measure in self.measures.values():
-            if not isinstance(measure, Count) and measure.default is not None:
-                raise InvalidArgumentError("measures", measure.default, f"no default: {source.name!r} has its measures")
-        tested = self.where._attributes if self.where is not None else ()
-        self._require_among("where", tested, (*source.fields, *source._attributes), "fields and measures")
+            if not isinstance(measure, Count):
+                self._require_among("measures", measure.attribute, source._attributes, "measures")
+                if measure.default is not None:
+                    allowed = f"no default: {source.name!r} has its measures"
+                    raise InvalidArgumentError("measures", measure.default, allowed)
         for name, _, operands in self.where._tests if self.where is not None else ():
+            self._require_among("where", name, (*source.fields, *source._attributes), "fields and measures")
             if any(isinstance(operand, str) != (name in source.fields) for operand in operands):
                 kind = "a string to compare with the field" if name in source.fields else "a number to compare with"
                 raise InvalidArgumentError("where", operands[0], f"{kind} {name!r} of {source.name!r}")
 
-    def _require_among(self, argument: str, names: Iterable[str], known: tuple[str, ...], kind: str) -> None:
-        for name in names:
-            if name not in known:
-                allowed = f"{kind} of {self.source.name!r}: {', '.join(known) or 'none'}"
-                raise InvalidArgumentError(argument, name, allowed)
+    def _require_among(self, argument: str, name: str, known: tuple[str, ...], kind: str) -> None:
+        if name not in known:
+            allowed = f"{kind} of {self.source.name!r}: {', '.join(known) or 'none'}"
+            raise InvalidArgumentError(argument, name, allowed)
 
     def _require_rankable(self, ranking: Ranking) -> None:
         if not isinstance(self.measures.get(ranking.measure), Count | Sum):
@@ -413,17 +414,13 @@ class Counter(Aggregate):
         given = locals() | {"measures": given_measures(name, measures, named), "source": Direct()}
         for each in fields(self):
             object.__setattr__(self, each.name, given.get(each.name, each.default))
-        self._check(by)
+        self._check(by, Direct)
         for measure in self.measures.values():
             if not isinstance(measure, Count):
                 raise InvalidArgumentError("measures", measure, "a Count: no item has attributes to look at")
         for field_name in self.fields:
             if LIST_MARK in field_name:
                 raise InvalidArgumentError("by", field_name, "no member of a list: a call names one group")
-
-    @property
-    def _sources(self) -> tuple[type, ...]:
-        return (Direct,)
 
 
 @dataclass(frozen=True)
@@ -486,9 +483,7 @@ class Window:
 
     def __post_init__(self, by: Fields | None) -> None:
         require_name(self.name)
-        if not isinstance(self.source, Event | Items):
-            raise InvalidArgumentError("source", self.source, "an Event or Items")
-        require_where(self.where, bookkeeping=isinstance(self.source, Items) and self.source.keys is not None)
+        require_counting(self, Event, Items)
         fields = fields_instead(self.name, "by", by, default=(), pk=self.pk)
         if fields is not None:
             is_shared = isinstance(self.source, Event) and fields and fields == self.source._pk_template.fields
@@ -503,11 +498,9 @@ class Window:
         if isinstance(self.measure, TimeWeighted) and self.retention is not None:
             raise InvalidArgumentError("retention", self.retention, "None: a level is the sum of all changes before")
         require_no_member("time", [self.time])
-        require_no_member("where", self.where._attributes if self.where is not None else ())
         require_duration("retention", self.retention)
         require_duration("future_tolerance", self.future_tolerance, zero=True)
         require_choice("late", self.late, ("drop", "quarantine"))
-        require_choice("on_expiry", self.on_expiry, ON_EXPIRY)
         if self.precision not in _PRECISIONS:
             raise InvalidArgumentError("precision", self.precision, "1 second, 1 minute, 1 hour or 1 day")
         require_duration("longest", self.longest)

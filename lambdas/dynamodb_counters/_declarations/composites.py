@@ -8,7 +8,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
-from dynamodb_counters._declarations.aggregates import GAP, MAX_GROUPS, Aggregate, OnExpiry, Window
+from dynamodb_counters._declarations.aggregates import GAP, MAX_GROUPS, Aggregate, OnExpiry, Window, require_counting
 from dynamodb_counters._declarations.checks import (
     Fields,
     field_names,
@@ -77,8 +77,7 @@ class Grouped(Composite):
 
     def __post_init__(self) -> None:
         require_name(self.name)
-        if not isinstance(self.source, Event | Items):
-            raise InvalidArgumentError("source", self.source, "an Event or Items")
+        require_counting(self, Event, Items)
         object.__setattr__(self, "by", field_names("by", self.by))
         self._check()
         _ = self._parts
@@ -148,6 +147,7 @@ class Distinct(Composite):
 
     def __post_init__(self, by: Fields | None) -> None:
         require_name(self.name)
+        require_counting(self, Event, Items, Aggregate)
         if fields_instead(self.name, "by", by, default=(), pk=self.pk, sk=self.sk) is not None:
             retention = self.retention if self.pages else None
             total = Aggregate(self.name, self.source, by=by, items=Count(), pages=self.pages, retention=retention)

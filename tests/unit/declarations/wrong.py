@@ -108,6 +108,7 @@ WRONG = [
     Wrong("a measure by its name", _a(measures={"n": "count"}), "measures", "'count'", "one of Count, Sum, Average, Histogram"),
     Wrong("too many attributes in one item", _a(measures={"a": Histogram("n", exactly=range(100)), "b": Histogram("n", exactly=range(50))}), "measures", "['a', 'b']", "at most 120 attributes in total"),
     Wrong("a filter that is text", _a(where="paths > 3"), "where", "'paths > 3'", "a Condition such as Attr('status').eq('paid')"),
+    Wrong("a filter of members that is text", lambda: Distinct("d", PATH, member="player", where=_any("paths > 3")), "where", "'paths > 3'", "a Condition such as Attr('status').eq('paid')"),
     Wrong("a template that cannot be read back", _a(pk="A#{player}!"), "pk", "'A#{player}!'", "text after a field that starts with '#'"),
     Wrong("an unknown expiry policy", _a(on_expiry="forget"), "on_expiry", "'forget'", "one of 'keep', 'subtract'"),
     Wrong("a counter of attributes", lambda: Counter("stock", total=Sum("total")), "measures", "Sum(attribute='total'", "a Count: no item has attributes to look at"),
