@@ -36,10 +36,10 @@ class Frozen(dict[K, V]):
 
 def shown(declaration: Any) -> str:
     """The repr: fields that few have are in it where they are set."""
-    values = [(each, getattr(declaration, each.name)) for each in fields(declaration)]
-    texts = ((each, value.__name__ if isinstance(value, type) else repr(value), value) for each, value in values)
-    said = [f"{each.name}={text}" for each, text, value in texts if each.repr or value != each.default]
-    return f"{type(declaration).__name__}({', '.join(said)})"
+    values = [(part, getattr(declaration, part.name)) for part in fields(declaration)]
+    given = [(part.name, value) for part, value in values if part.repr or value != part.default]
+    texts = [f"{name}={value.__name__ if isinstance(value, type) else repr(value)}" for name, value in given]
+    return f"{type(declaration).__name__}({', '.join(texts)})"
 
 
 MAX_BINS: Final = 100
@@ -58,8 +58,9 @@ class _OfNumber:
     def __post_init__(self) -> None:
         require_attribute("attribute", self.attribute)
         require_no_member("attribute", [self.attribute])
-        if self.default is not None:
-            require_storable("default", self.default)
+        for argument in ("cap", "default"):
+            if (number := getattr(self, argument, None)) is not None:
+                require_storable(argument, number)
 
 
 class _OneAttribute:
@@ -106,11 +107,6 @@ class Sum(_OneAttribute, _OfNumber):
     attribute: str
     cap: Number | None = None
     default: Number | None = None
-
-    def __post_init__(self) -> None:
-        _OfNumber.__post_init__(self)
-        if self.cap is not None:
-            require_storable("cap", self.cap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +165,13 @@ class Histogram(_OfNumber):
 
     def __post_init__(self) -> None:
         _OfNumber.__post_init__(self)
-        for argument in ("exactly", "at_least", "bounds"):
+        kinds = ("exactly", "at_least", "bounds")
+        for argument in kinds:
             bins = getattr(self, argument)
             if not isinstance(bins, Iterable) or isinstance(bins, Mapping):
                 raise InvalidArgumentError(argument, bins, "a sequence of numbers")
             object.__setattr__(self, argument, tuple(bins))
-        given = [bins for bins in (self.exactly, self.at_least, self.bounds) if bins]
-        if len(given) != 1:
+        if sum(bool(getattr(self, kind)) for kind in kinds) != 1:
             raise InvalidArgumentError("exactly", self.exactly, "bins for only one of exactly, at_least and bounds")
         for number in self._bins:
             require_storable(self._kind, number)
