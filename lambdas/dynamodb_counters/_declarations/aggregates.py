@@ -473,7 +473,7 @@ class Window:
     pk: str = ""
     time: str
     retention: timedelta | None = None
-    measure: Count | Sum | TimeWeighted = field(default_factory=Count)
+    measure: Count | Sum | TimeWeighted = field(default=Count())
     where: Condition | None = None
     late: Late = "drop"
     future_tolerance: timedelta | None = timedelta(minutes=15)

@@ -6,7 +6,7 @@ import base64
 import bz2
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cache, lru_cache
@@ -100,7 +100,7 @@ def _plain(value: Any, attributes: bool) -> Any:
     if is_dataclass(value):
         hidden = () if attributes or not isinstance(value, Event) else ("attributes",)
         parts = [(each, getattr(value, each.name)) for each in fields(value) if each.init and each.name not in hidden]
-        said = {each.name.removeprefix("_"): _plain(part, attributes) for each, part in parts if part != _default(each)}
+        said = {each.name.removeprefix("_"): _plain(part, attributes) for each, part in parts if part != each.default}
         return {"": type(value).__name__, **said}
     kind = type(value).__name__
     if kind in _TEXTS:
@@ -118,10 +118,6 @@ def _labeled(value: Any) -> Any:
     if isinstance(value, dict):
         return {name or "class": _labeled(part) for name, part in value.items()}
     return [_labeled(part) for part in value] if isinstance(value, list) else value
-
-
-def _default(declared: Field[Any]) -> Any:
-    return declared.default_factory() if declared.default_factory is not MISSING else declared.default
 
 
 def _typed(value: Any) -> Any:
@@ -166,17 +162,15 @@ def same_definition(one: Aggregate | Window, two: Aggregate | Window) -> bool:
 
 
 def _meaning(declaration: Aggregate | Window) -> Any:
-    # Without defaults: an argument that a later version adds changes the meaning of nothing.
-    values = [(each, getattr(declaration, each.name)) for each in fields(declaration)]
-    parts = {
-        each.name: _comparable(value)
-        for each, value in values
-        if value != each.default and each.name not in ("source", "_thresholds")
-    }
-    source = declaration.source
-    if isinstance(source, Items):
-        return parts, _comparable((source.name, source.where, source.pk, source.sk, source._table_keys))
-    return parts, source.name if not isinstance(source, Aggregate) else _meaning(source)
+    source: Any = declaration.source
+    if isinstance(source, Aggregate):
+        source = _meaning(source)
+    elif isinstance(source, Items):
+        source = _comparable((source.name, source.where, source.pk, source.sk, source._table_keys))
+    else:
+        source = source.name
+    names = {part.name for part in fields(declaration)} - {"source", "_thresholds"}
+    return source, {name: _comparable(getattr(declaration, name)) for name in names}
 
 
 def _comparable(value: Any) -> Any:
