@@ -25,11 +25,11 @@ from dynamodb_counters._declarations.checks import (
     require_where,
 )
 from dynamodb_counters._declarations.measures import Count, Measure, Sum, TimeWeighted, given_measures, shown
-from dynamodb_counters._declarations.sources import Direct, Event, Items
+from dynamodb_counters._declarations.sources import Direct, Event, Items, Keyed
 from dynamodb_counters._items.conditions import LIST_MARK, Condition
 from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
-from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, is_reserved
+from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES
 from dynamodb_counters._timeline.tiers import TIERS, TOTAL, Tier, tiers_up_to
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -124,7 +124,7 @@ def require_counting(declared: Any, *sources: type) -> None:
 
 
 @dataclass(frozen=True, init=False)
-class Aggregate:
+class Aggregate(Keyed):
     """Numbers kept current over all items of a source, one item per group.
 
     Parameters
@@ -260,10 +260,6 @@ class Aggregate:
         return key_template(text, MAX_PK_BYTES - (len(PARTITION_MARK) + 1) * self.pages, "pk")
 
     @cached_property
-    def _sk_template(self) -> KeyTemplate:
-        return key_template(self.sk, MAX_SK_BYTES, "sk")
-
-    @cached_property
     def _listed_by(self) -> tuple[str, ...]:
         return (*self._pk_template.fields, *self._sk_template.fields[: self._shelved])
 
@@ -278,12 +274,6 @@ class Aggregate:
     def _unit(self) -> int:
         """The same in seconds."""
         return self._tier.seconds
-
-    @cached_property
-    def fields(self) -> tuple[str, ...]:
-        """The attributes that make up a group, in the order of the key."""
-        names = dict.fromkeys((*self._pk_template.fields, *self._sk_template.fields))
-        return tuple(name for name in names if not is_reserved(name))
 
     @cached_property
     def _attributes(self) -> tuple[str, ...]:
@@ -424,7 +414,7 @@ class Counter(Aggregate):
 
 
 @dataclass(frozen=True)
-class Window:
+class Window(Keyed):
     """Counts over trailing time: events are added up in time buckets, each with a total and a slot per finer unit.
 
     Precision and longest window determine the buckets: 24 hours to the minute take an item per hour with a slot per
@@ -538,14 +528,5 @@ class Window:
         return tuple(attribute for name in names for attribute in self.measure._attributes(name))
 
     @cached_property
-    def _pk_template(self) -> KeyTemplate:
-        return key_template(self.pk, MAX_PK_BYTES, "pk")
-
-    @cached_property
     def _sk_template(self) -> KeyTemplate:
         return key_template(f"WINDOW#{self.name}#{{{TIER_FIELD}}}#{{{BUCKET_FIELD}}}", MAX_SK_BYTES, "name")
-
-    @cached_property
-    def fields(self) -> tuple[str, ...]:
-        """The attributes that make up a group, in the order of the key."""
-        return self._pk_template.fields

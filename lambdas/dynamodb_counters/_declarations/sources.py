@@ -31,7 +31,7 @@ from dynamodb_counters._declarations.measures import shown
 from dynamodb_counters._items.chunks import Chunk
 from dynamodb_counters._items.conditions import Condition, Image, text_reader
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
-from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, PK, SK, TTL, TYPE
+from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, PK, SK, TTL, TYPE, is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
 
 MAX_PARTS: Final = 256
@@ -145,8 +145,29 @@ OURS: Final = TableKeys(PK, SK, TTL)
 """Keys of the tables that this package makes."""
 
 
+class Keyed:
+    """What has items of its own, and by which templates their keys are made."""
+
+    pk: Any
+    sk: Any
+
+    @cached_property
+    def fields(self) -> tuple[str, ...]:
+        """The attributes that make up its key, in their order: of what is counted, its group."""
+        names = dict.fromkeys((*self._pk_template.fields, *self._sk_template.fields))
+        return tuple(name for name in names if not is_reserved(name))
+
+    @cached_property
+    def _pk_template(self) -> KeyTemplate:
+        return key_template(self.pk, MAX_PK_BYTES, "pk")
+
+    @cached_property
+    def _sk_template(self) -> KeyTemplate:
+        return key_template(self.sk, MAX_SK_BYTES, "sk")
+
+
 @dataclass(frozen=True)
-class Event:
+class Event(Keyed):
     """Something that happens and is counted once.
 
     Parameters
@@ -246,19 +267,6 @@ class Event:
     def _known(self) -> KnownAttributes:
         """Attributes that declarations over it may name."""
         return KnownAttributes(self.name, self._declared_attributes, (*self.fields, self.version))
-
-    @cached_property
-    def fields(self) -> tuple[str, ...]:
-        """The attributes of its key."""
-        return tuple(dict.fromkeys((*self._pk_template.fields, *self._sk_template.fields)))
-
-    @cached_property
-    def _pk_template(self) -> KeyTemplate:
-        return key_template(self.pk, MAX_PK_BYTES, "pk")
-
-    @cached_property
-    def _sk_template(self) -> KeyTemplate:
-        return key_template(self.sk, MAX_SK_BYTES, "sk")
 
     def _require_packable(self) -> None:
         if self.packed is None:
