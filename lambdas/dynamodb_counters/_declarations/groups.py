@@ -8,7 +8,7 @@ from decimal import localcontext
 from typing import Any, TypeAlias, TypeVar
 
 from dynamodb_counters._declarations.aggregates import GAP, WRITE_SHARD_FIELD, Aggregate, Window
-from dynamodb_counters._declarations.sources import Direct, Event, Items
+from dynamodb_counters._declarations.sources import Event
 from dynamodb_counters._items.conversions import EXACT, Number, key_text, parse_number, whole
 from dynamodb_counters._items.derived_fields import expected_text, parts_of
 from dynamodb_counters._items.key_templates import is_hashed
@@ -23,12 +23,6 @@ def with_below(declaration: Aggregate | Window) -> Iterator[Aggregate | Window]:
     yield declaration
     if isinstance(declaration.source, Aggregate):
         yield from with_below(declaration.source)
-
-
-def root_of(declaration: Aggregate | Window) -> Event | Items | Direct:
-    """The source below all aggregates."""
-    source = declaration.source
-    return root_of(source) if isinstance(source, Aggregate) else source
 
 
 Key: TypeAlias = dict[str, dict[str, str]]
@@ -125,7 +119,8 @@ def _canonical(declared: Aggregate | Window, field: str, text: str) -> str:
     is_gap = field == GAP and isinstance(declared.source, Aggregate) and declared.source._longest > 0
     if derived or text == default or is_gap:
         return text
-    source = root_of(declared)
+    *_, counted = with_below(declared)
+    source = counted.source
     return source._known.key_text(path, text) if isinstance(source, Event) else text
 
 
