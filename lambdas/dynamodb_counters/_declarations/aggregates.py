@@ -11,7 +11,6 @@ from typing import Any, Final, Literal, TypeAlias
 from dynamodb_counters._declarations.checks import (
     Fields,
     fields_instead,
-    keys_beside,
     named_key,
     require_attribute,
     require_bool,
@@ -29,7 +28,7 @@ from dynamodb_counters._declarations.sources import Direct, Event, Items, Keyed
 from dynamodb_counters._items.conditions import LIST_MARK, Condition
 from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
-from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES
+from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, PK, SK, TTL
 from dynamodb_counters._timeline.tiers import TIERS, TOTAL, Tier, tiers_up_to
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -120,6 +119,10 @@ def require_counting(declared: Any, *sources: type) -> None:
     require_where(where, bookkeeping=isinstance(source, Items) and source.keys is not None)
     if where is not None and not isinstance(source, Aggregate):
         require_no_member("where", where._attributes)
+        if isinstance(source, Event) and source.packed is not None:
+            for name in filter((PK, SK, TTL).__contains__, where._attributes):
+                allowed = f"an attribute of {source.name!r}, which has no item of its own"
+                raise InvalidArgumentError("where", name, allowed)
     require_choice("on_expiry", declared.on_expiry, ON_EXPIRY)
 
 
@@ -281,17 +284,21 @@ class Aggregate(Keyed):
 
     def _set_keys(self, by: Fields | None) -> None:
         fields = fields_instead(self.name, "by", by, default=(), pk=self.pk, sk=self.sk)
-        if fields is not None:
-            source = self.source
-            templates = None if isinstance(source, Items | Direct) else (source._pk_template, source._sk_template)
-            if self.pages:
-                shared = [name for name in fields if self.retention is not None and tier_of(name)]
-                others = [name for name in fields if name not in shared]
-                pk, sk = named_key(self.name, shared), named_key(self.name, others)
-            else:
-                pk, sk = keys_beside(self.name, fields, templates)
-            object.__setattr__(self, "pk", pk)
-            object.__setattr__(self, "sk", sk)
+        if fields is None:
+            return
+        source, pk, rest = self.source, named_key(self.name, fields[:1]), fields[1:]
+        if self.pages:
+            shared = [name for name in fields if self.retention is not None and tier_of(name)]
+            pk, rest = named_key(self.name, shared), tuple(name for name in fields if name not in shared)
+        elif isinstance(source, Event | Aggregate) and source._pk_template.fields:
+            # In the source's partition, if that determines the group, a single shard of the stream feeds it, and one
+            # Query reads both.
+            count = len(source._pk_template.fields)
+            beside = key_template(named_key(self.name, fields[count:]), MAX_SK_BYTES, "sk")
+            if fields[:count] == source._pk_template.fields and not beside.overlaps(source._sk_template):
+                pk, rest = source.pk, fields[count:]
+        object.__setattr__(self, "pk", pk)
+        object.__setattr__(self, "sk", named_key(self.name, rest))
 
     def _require_declared(self, source: Event, said: Mapping[str, str]) -> None:
         """Refuse what the event does not have; `said` is by which argument each field is named."""

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from dynamodb_counters._items.conditions import LIST_MARK, Condition, is_plain
 from dynamodb_counters._items.derived_fields import tier_of
-from dynamodb_counters._items.key_templates import KeyTemplate, is_field, key_template
+from dynamodb_counters._items.key_templates import is_field, key_template
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, QUARANTINE, RESERVED_PREFIX, is_reserved
 from dynamodb_counters._timeline.tiers import DAYS, HOURS, MINUTES, Tier
 from dynamodb_counters.errors import InvalidArgumentError
@@ -160,14 +160,3 @@ def fields_instead(
 def named_key(name: str, fields: Sequence[str]) -> str:
     """A template that begins with a name, as ``views#{url}#{time:day}``."""
     return "#".join([name, *(f"{{{field}}}" for field in fields)])
-
-
-def keys_beside(name: str, fields: tuple[str, ...], source: tuple[KeyTemplate, KeyTemplate] | None) -> tuple[str, str]:
-    """Templates of a group's keys: in its source's partition if that determines the group, else in one of its own."""
-    # In the source's partition a single shard of the stream feeds the group, and one Query reads both.
-    if source is not None:
-        pk, sk = source
-        count, rest = len(pk.fields), named_key(name, fields[len(pk.fields) :])
-        if count and fields[:count] == pk.fields and not key_template(rest, MAX_SK_BYTES, "sk").overlaps(sk):
-            return pk.text, rest
-    return named_key(name, fields[:1]), named_key(name, fields[1:])

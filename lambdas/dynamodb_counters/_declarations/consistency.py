@@ -60,7 +60,6 @@ def require_consistent(
         if complete and isinstance(declaration.source, Aggregate) and declaration.source.name not in names:
             allowed = f"a declared aggregate; declare it together with {declaration.name!r}"
             raise InvalidArgumentError("source", declaration.source.name, allowed)
-        _require_shown(declaration)
     keyed = [(part, _keys(part)) for part in named.values() if not isinstance(part, Items | Direct)]
     _require_apart(keyed)
     sources = [part for part in named.values() if isinstance(part, Items)]
@@ -83,16 +82,6 @@ def _keys(part: Declaration | Event) -> list[_Key]:
 
 def _key(pk: str, sk: str) -> _Key:
     return key_template(pk, schema.MAX_PK_BYTES, "pk"), key_template(sk, schema.MAX_SK_BYTES, "sk")
-
-
-def _require_shown(declaration: Declaration) -> None:
-    """Refuse a condition on what an event in a chunk does not have."""
-    source, where = declaration.source, declaration.where
-    if where is None or not isinstance(source, Event) or source.packed is None:
-        return
-    for name in where._attributes:
-        if name in (schema.PK, schema.SK, schema.TTL):
-            raise InvalidArgumentError("where", name, f"an attribute of {source.name!r}, which has no item of its own")
 
 
 def _require_apart(keyed: list[tuple[Declaration | Event, list[_Key]]]) -> None:
