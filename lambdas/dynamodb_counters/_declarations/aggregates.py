@@ -224,13 +224,15 @@ class Aggregate(Keyed):
         _thresholds: tuple[Any, ...] = (),
         **named: Measure,
     ) -> None:
-        require_name(name)
-        given = locals() | {"measures": given_measures(name, measures, named)}
-        for each in fields(self):
-            object.__setattr__(self, each.name, given[each.name])
-        self._check(by, Event, Items, Aggregate)
+        self._take(locals(), Event, Items, Aggregate)
 
-    def _check(self, by: Fields | None, *sources: type) -> None:
+    def _take(self, given: dict[str, Any], *sources: type) -> None:
+        """Set the fields to arguments, and to their defaults; refuse what contradicts itself."""
+        name, by = given["name"], given["by"]
+        require_name(name)
+        given["measures"] = given_measures(name, given["measures"], given["named"])
+        for part in fields(self):
+            object.__setattr__(self, part.name, given.get(part.name, part.default))
         require_counting(self, *sources)
         require_bool("pages", self.pages)
         self._set_keys(by)
@@ -238,18 +240,18 @@ class Aggregate(Keyed):
         require_key("sk", self.sk)
         require_count("write_shards", self.write_shards, MAX_WRITE_SHARDS)
         require_count("max_groups", self.max_groups, MOST_GROUPS)
-        fields = self.fields
-        require_retention(self.retention, fields)
+        require_retention(self.retention, self.fields)
         for attribute in self._attributes:
-            if attribute in fields:
+            if attribute in self.fields:
                 raise InvalidArgumentError("measures", attribute, "attributes that are not fields of the key")
         if len(self._attributes) > MAX_ATTRIBUTES:
             raise InvalidArgumentError("measures", list(self.measures), f"at most {MAX_ATTRIBUTES} attributes in total")
-        said = {name: "by" if by is not None else "pk" if name in self._pk_template.fields else "sk" for name in fields}
+        pk = self._pk_template.fields
+        named = {field: "by" if by is not None else "pk" if field in pk else "sk" for field in self.fields}
         if isinstance(self.source, Aggregate):
-            self._require_known(self.source, said)
+            self._require_known(self.source, named)
         elif isinstance(self.source, Event):
-            self._require_declared(self.source, said)
+            self._require_declared(self.source, named)
         if self.ranking is not None:
             if not isinstance(self.ranking, Ranking):
                 raise InvalidArgumentError("ranking", self.ranking, "a Ranking(measure=…, leaderboard=…)")
@@ -300,19 +302,19 @@ class Aggregate(Keyed):
         object.__setattr__(self, "pk", pk)
         object.__setattr__(self, "sk", named_key(self.name, rest))
 
-    def _require_declared(self, source: Event, said: Mapping[str, str]) -> None:
-        """Refuse what the event does not have; `said` is by which argument each field is named."""
-        for name, argument in said.items():
+    def _require_declared(self, source: Event, named: Mapping[str, str]) -> None:
+        """Refuse what the event does not have; `named` is by which argument each field is."""
+        for name, argument in named.items():
             source._known.require_key(argument, [name], self.where)
         for measure in self.measures.values():
             source._known.require_measure("measures", measure, self.where)
         source._known.require_where(self.where)
 
-    def _require_known(self, source: Aggregate, said: Mapping[str, str]) -> None:
+    def _require_known(self, source: Aggregate, named: Mapping[str, str]) -> None:
         if source.write_shards > 1:
             raise InvalidArgumentError("source", source.name, "an aggregate with write_shards=1")
         fields = (*source.fields, GAP) if source._longest else source.fields
-        for name, argument in said.items():
+        for name, argument in named.items():
             self._require_among(argument, name, fields, "fields")
         for measure in self.measures.values():
             if not isinstance(measure, Count):
@@ -407,11 +409,7 @@ class Counter(Aggregate):
         _thresholds: tuple[Any, ...] = (),
         **named: Measure,
     ) -> None:
-        require_name(name)
-        given = locals() | {"measures": given_measures(name, measures, named), "source": Direct()}
-        for each in fields(self):
-            object.__setattr__(self, each.name, given.get(each.name, each.default))
-        self._check(by, Direct)
+        self._take(locals(), Direct)
         for measure in self.measures.values():
             if not isinstance(measure, Count):
                 raise InvalidArgumentError("measures", measure, "a Count: no item has attributes to look at")
