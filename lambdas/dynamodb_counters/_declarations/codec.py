@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from functools import cache, lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, TypeVar
 
 from dynamodb_counters._declarations.aggregates import Aggregate, Counter, Ranking, Window
@@ -27,11 +27,8 @@ _PLAIN_CHARACTERS: Final = 1000
 COMPRESSED: Final = base64.b85encode(b"BZh9").decode()
 """The beginning of compressed text, as no JSON begins."""
 
-_KINDS: Final = (
-    *(*MEASURES, TimeWeighted),
-    *(Aggregate, Attribute, Condition, Counter, Event, Items, Packed, Ranking, TableKeys, Threshold, Window),
-)
-_TYPES: Final[dict[str, type]] = {kind.__name__: kind for kind in _KINDS}
+_KINDS: Final = (Aggregate, Attribute, Condition, Counter, Event, Items, Packed, Ranking, TableKeys, Threshold, Window)
+_TYPES: Final[dict[str, type]] = {kind.__name__: kind for kind in (*MEASURES, TimeWeighted, *_KINDS)}
 
 _ATTRIBUTE_TYPES: Final = (str, int, Decimal, bool, bytes, list, dict, object)
 
@@ -49,7 +46,7 @@ Declared = TypeVar("Declared", bound=Aggregate | Window)
 def encode(declarations: tuple[Declaration | Event, ...], *, attributes: bool = False) -> str:
     """Declarations as ASCII: readable JSON while it is short, compressed JSON beyond."""
     # Events come without what their attributes must be unless `attributes`: that changes nothing about what is counted.
-    return shortened([_plain(declaration, attributes) for declaration in declarations])
+    return shortened([_plain(declaration, attributes=attributes) for declaration in declarations])
 
 
 @lru_cache(maxsize=64)
@@ -68,7 +65,8 @@ def described(declarations: Iterable[Declaration | Event | Threshold]) -> dict[s
     """Declarations, and the events they count, by name: JSON for people, with nothing in it twice."""
     found: dict[str, Any] = {}
     for each in declarations:
-        plain = _labeled(_plain(each, attributes=False))
+        # CloudFormation takes no member without a name.
+        plain = _plain(each, label="class")
         for part in ("source", "aggregate"):
             counted = getattr(each, part, None)
             if isinstance(counted, Event):
@@ -96,28 +94,22 @@ def restored(text: str) -> Any:
     return json.loads(bz2.decompress(base64.b85decode(text)) if text.startswith(COMPRESSED) else text)
 
 
-def _plain(value: Any, attributes: bool) -> Any:
+def _plain(value: Any, *, attributes: bool = False, label: str = "") -> Any:
+    """A value as JSON, with a label before the names of types."""
+    plain, kind = partial(_plain, attributes=attributes, label=label), type(value).__name__
     if is_dataclass(value):
         hidden = () if attributes or not isinstance(value, Event) else ("attributes",)
         parts = [(each, getattr(value, each.name)) for each in fields(value) if each.init and each.name not in hidden]
-        said = {each.name.removeprefix("_"): _plain(part, attributes) for each, part in parts if part != each.default}
-        return {"": type(value).__name__, **said}
-    kind = type(value).__name__
+        given = {each.name.removeprefix("_"): plain(part) for each, part in parts if part != each.default}
+        return {label: kind, **given}
     if kind in _TEXTS:
         key, text_of, _ = _TEXTS[kind]
-        return {"": kind, key: text_of(value)}
+        return {label: kind, key: text_of(value)}
     if isinstance(value, tuple):
-        return [_plain(part, attributes) for part in value]
+        return [plain(part) for part in value]
     if hasattr(value, "items"):
-        return {name: _plain(part, attributes) for name, part in value.items()}
+        return {name: plain(part) for name, part in value.items()}
     return value
-
-
-def _labeled(value: Any) -> Any:
-    """With a label for types: CloudFormation takes no member without a name."""
-    if isinstance(value, dict):
-        return {name or "class": _labeled(part) for name, part in value.items()}
-    return [_labeled(part) for part in value] if isinstance(value, list) else value
 
 
 def _typed(value: Any) -> Any:
@@ -131,14 +123,9 @@ def _typed(value: Any) -> Any:
     if kind in _TEXTS:
         key, _, read = _TEXTS[kind]
         return read(value[key])
-    arguments = _arguments(_TYPES[kind])
-    return _TYPES[kind](**{arguments[name]: _typed(part) for name, part in value.items() if name})
-
-
-@cache
-def _arguments(kind: type[Any]) -> dict[str, str]:
-    """Arguments of a type by their names in the text, which keep no leading underscore."""
-    return {each.name.removeprefix("_"): each.name for each in fields(kind) if each.init}
+    # Names in the text keep no leading underscore.
+    names: Any = {each.name.removeprefix("_"): each.name for each in fields(_TYPES[kind]) if each.init}
+    return _TYPES[kind](**{names[name]: _typed(part) for name, part in value.items() if name})
 
 
 def definition(declaration: Declared) -> Declared:
