@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, InitVar, dataclass, field, fields
 from datetime import timedelta
 from functools import cached_property
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from dynamodb_counters._declarations.checks import (
     Fields,
@@ -33,7 +33,7 @@ from dynamodb_counters._timeline.tiers import TIERS, TOTAL, Tier, tiers_up_to
 from dynamodb_counters.errors import InvalidArgumentError
 
 OnExpiry: TypeAlias = Literal["keep", "subtract"]
-ON_EXPIRY: Final = ("keep", "subtract")
+Late: TypeAlias = Literal["drop", "quarantine"]
 
 MAX_WRITE_SHARDS: Final = 100
 """Most items that a read adds up."""
@@ -59,8 +59,6 @@ GAP: Final = "gap"
 
 WRITE_SHARD_FIELD: Final = "_shard"
 """The partition key field that the runtime fills in with the number of a write shard."""
-
-Late: TypeAlias = Literal["drop", "quarantine"]
 
 TIER_FIELD: Final = "_tier"
 """The sort key field that the runtime fills in with the letter of a bucket's tier."""
@@ -123,7 +121,7 @@ def require_counting(declared: Any, *sources: type) -> None:
             for name in filter((PK, SK, TTL).__contains__, where._attributes):
                 allowed = f"an attribute of {source.name!r}, which has no item of its own"
                 raise InvalidArgumentError("where", name, allowed)
-    require_choice("on_expiry", declared.on_expiry, ON_EXPIRY)
+    require_choice("on_expiry", declared.on_expiry, get_args(OnExpiry))
 
 
 @dataclass(frozen=True, init=False)
@@ -495,7 +493,7 @@ class Window(Keyed):
         require_no_member("time", [self.time])
         require_duration("retention", self.retention)
         require_duration("future_tolerance", self.future_tolerance, zero=True)
-        require_choice("late", self.late, ("drop", "quarantine"))
+        require_choice("late", self.late, get_args(Late))
         if self.precision not in _PRECISIONS:
             raise InvalidArgumentError("precision", self.precision, "1 second, 1 minute, 1 hour or 1 day")
         require_duration("longest", self.longest)

@@ -37,9 +37,8 @@ def is_name(name: object) -> bool:
 
 def require_name(name: object) -> None:
     if not is_name(name) or name == QUARANTINE:
-        raise InvalidArgumentError(
-            "name", name, f"a letter, then up to 63 letters, digits, '-' or '_'; not {QUARANTINE!r}"
-        )
+        allowed = f"a letter, then up to 63 letters, digits, '-' or '_'; not {QUARANTINE!r}"
+        raise InvalidArgumentError("name", name, allowed)
 
 
 def require_key(argument: str, text: object, *, plain: bool = False) -> None:

@@ -230,7 +230,7 @@ class ActiveMembers(Grouped):
     time: str
     precision: timedelta = timedelta(days=1)
     longest: timedelta | None = None
-    max_groups: int = 1000
+    max_groups: int = MAX_GROUPS
 
     def _check(self) -> None:
         self._require("member")
@@ -347,7 +347,7 @@ class Percentiles(Grouped):
     error: float | Decimal = 0.01
     time: str | None = None
     precision: timedelta = timedelta(hours=1)
-    max_groups: int = 1000
+    max_groups: int = MAX_GROUPS
     retention: timedelta | None = field(default=None, repr=False)
 
     __repr__ = shown

@@ -226,17 +226,15 @@ class Event(Keyed):
         require_key("pk", self.pk, plain=True)
         require_key("sk", self.sk, plain=True)
         require_duration("retention", self.retention)
-        if self.version is not None:
-            require_attribute("version", self.version)
-        self._require_packable()
         if self.attributes is not None:
             object.__setattr__(self, "attributes", attributes_of(self.attributes))
         self._known.require_key("pk" if key is None else "key", self._pk_template.fields)
         self._known.require_key("sk" if key is None else "key", self._sk_template.fields)
         if self.version is not None:
+            require_attribute("version", self.version)
             self._known.require("version", self.version, "a string or number")
         if self.packed is not None:
-            self._known.require("time", self.packed.time, "a time")
+            self._require_packable(self.packed)
 
     @property
     def _declared_attributes(self) -> Mapping[str, Attribute] | None:
@@ -268,18 +266,17 @@ class Event(Keyed):
         """Attributes that declarations over it may name."""
         return KnownAttributes(self.name, self._declared_attributes, (*self.fields, self.version))
 
-    def _require_packable(self) -> None:
-        if self.packed is None:
-            return
-        if not isinstance(self.packed, Packed):
-            raise InvalidArgumentError("packed", self.packed, "a Packed, or None")
+    def _require_packable(self, packed: object) -> None:
+        if not isinstance(packed, Packed):
+            raise InvalidArgumentError("packed", packed, "a Packed, or None")
         if self.version is not None:
             raise InvalidArgumentError("version", self.version, "None: a packed event has no version")
         for argument in ("time", "partition_by", "tenant"):
-            name = getattr(self.packed, argument)
+            name = getattr(packed, argument)
             if name is not None and name not in self.fields:
                 allowed = f"a field of the event's key, which makes it unique: {', '.join(self.fields) or 'none'}"
                 raise InvalidArgumentError(argument, name, allowed)
+        self._known.require("time", packed.time, "a time")
 
 
 @dataclass(frozen=True, slots=True)
