@@ -365,14 +365,10 @@ class Counter(Aggregate):
 
     Parameters
     ----------
-    name : str
-        A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
-    by, pk, sk, write_shards, ranking, retention
-        As of an `Aggregate`. The fields are those that a call names.
-    measures : mapping of str to Count, optional
-        Numbers by name, for names that no keyword can have. Default: `named`, or a `Count` named as the counter.
-    **named : Count
-        Numbers by name.
+    name, by, pk, sk, write_shards, ranking, retention
+        As in `Aggregate`. The fields are those that a call names.
+    measures, **named
+        As in `Aggregate`, but each is a `Count`.
 
     Examples
     --------
@@ -425,8 +421,6 @@ class Window(Keyed):
 
     Parameters
     ----------
-    name : str
-        A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
     source : Event or Items
     by : str or sequence of str, optional
         The fields that make up a group, as in `Aggregate` but without lists. Default: none, for one group of all. Items
@@ -439,7 +433,7 @@ class Window(Keyed):
         How long a bucket is kept after its end. Default None: for good.
     measure : Count, Sum or TimeWeighted, optional
         Number to keep. Default ``Count()``.
-    where, on_expiry
+    name, where, on_expiry
         As in `Aggregate`.
     late : {"drop", "quarantine"}, optional
         Treatment of an event whose bucket's retention is over; either way a metric counts it. Default ``"drop"``.

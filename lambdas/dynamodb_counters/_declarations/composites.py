@@ -108,16 +108,12 @@ class Distinct(Composite):
 
     Parameters
     ----------
-    name : str
-        A letter, then up to 55 letters, digits, ``-`` or ``_``; unique in a table.
     member : str
         Attribute that identifies a member.
-    source, by, pk, sk, where, on_expiry, max_groups
-        As in `Aggregate`.
+    name, source, by, pk, sk, where, on_expiry, max_groups
+        As in `Aggregate`; a name has at most 56 characters.
     retention : timedelta or None, optional
-        How long a group goes on counting after the end of the minute, hour, day or month in its key. Its members are
-        deleted by TTL three days after that, its number stays. A later event, correction or deletion is late: dropped,
-        and metered. Needs ``on_expiry="keep"``. Default None: members are kept for good.
+        As in `Aggregate`, but TTL deletes the members alone, and the number stays. Needs ``on_expiry="keep"``.
     pages : bool, optional
         Whether members share pages, and groups too, as in `Aggregate`. Default False.
 
@@ -200,8 +196,6 @@ class ActiveMembers(Grouped):
 
     Parameters
     ----------
-    name : str
-        A letter, then up to 55 letters, digits, ``-`` or ``_``; unique in a table.
     source : Event or Items
     member : str
         Attribute that identifies a member.
@@ -211,12 +205,11 @@ class ActiveMembers(Grouped):
         1 minute, hour or day: spans begin and end on such a unit, in UTC. Default 1 day.
     longest : timedelta, optional
         The longest span that can be asked for, up to 186 units. Default 30 units.
-    by, where, on_expiry, max_groups
-        As in `Aggregate`.
+    name, by, where, on_expiry, max_groups
+        As in `Aggregate`; a name has at most 56 characters.
 
     Examples
     --------
-    >>> from dynamodb_counters import Event
     >>> view = Event("view", key=("url", "time", "client"))
     >>> users = ActiveMembers("users", view, by="url", member="client", time="time", longest=timedelta(days=90))
     >>> users.fields
@@ -279,10 +272,8 @@ class Extremes(Grouped):
     show : str or sequence of str, optional
         Fields that are read with a value, such as the URL of the latest view. Values that are equal are in the order of
         these, so they are also what ties break by. Default: none.
-    name, by, where, on_expiry
+    name, by, where, on_expiry, retention
         As in `Aggregate`.
-    retention : timedelta or None, optional
-        As in `Aggregate`, of a group with a time in `by`. Default None: for good.
 
     Examples
     --------
@@ -328,14 +319,11 @@ class Percentiles(Grouped):
         Attribute that holds the event's time, for percentiles over spans of time and series. Default: none.
     precision : timedelta, optional
         With a `time`: 1 minute, hour or day, each with a distribution of its own; a span reads all. Default 1 hour.
-    name, by, where, on_expiry, max_groups
-        As in `Aggregate`.
-    retention : timedelta or None, optional
-        As in `Aggregate`; the time in a group's key is that of `time`, if given. Default None: for good.
+    name, by, where, on_expiry, max_groups, retention
+        As in `Aggregate`; what a retention follows is the `time`, if given.
 
     Examples
     --------
-    >>> from dynamodb_counters import Event
     >>> request = Event("request", key="id")
     >>> latency = Percentiles("latency", request, by="route", attribute="ms", error=0.02, time="at")
     >>> latency.fields
