@@ -275,7 +275,6 @@ class Aggregate(Keyed):
 
     @property
     def _unit(self) -> int:
-        """The same in seconds."""
         return self._tier.seconds
 
     @cached_property
@@ -504,7 +503,6 @@ class Window(Keyed):
 
     @cached_property
     def _longest_window(self) -> timedelta:
-        """The longest window, which its tiers follow."""
         if self.longest is not None:
             return self.longest
         usual = _YEARS if isinstance(self.measure, TimeWeighted) else _DAY

@@ -31,7 +31,6 @@ _ANY: Final = (
 
 
 def is_name(name: object) -> bool:
-    """Whether something can name a declaration or a measure."""
     return isinstance(name, str) and _NAME.fullmatch(name) is not None
 
 

@@ -83,7 +83,6 @@ class Grouped(Composite):
         _ = self._parts
 
     def _check(self) -> None:
-        """Refuse arguments that it alone has, before its parts are made."""
         raise NotImplementedError
 
     @property

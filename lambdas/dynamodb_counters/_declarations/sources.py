@@ -103,7 +103,6 @@ class Packed:
 
     @property
     def _tenants(self) -> tuple[str, ...]:
-        """The field that reading its events takes, if there are tenants."""
         return () if self.tenant is None else (self.tenant,)
 
 

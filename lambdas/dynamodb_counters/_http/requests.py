@@ -137,7 +137,6 @@ def bad_request(detail: str) -> ProblemError:
 
 
 def headers_of(event: Mapping[str, Any]) -> dict[str, str]:
-    """The headers by their names in lower case."""
     return {name.lower(): value for name, value in event["headers"].items()}
 
 
