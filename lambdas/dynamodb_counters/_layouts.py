@@ -18,7 +18,7 @@ from dynamodb_counters._items.conditions import Image, text_reader
 from dynamodb_counters._items.key_templates import key_template
 from dynamodb_counters._items.table_schema import LAYOUT, MAX_SK_BYTES, PACK_PREFIX, PK, SK
 from dynamodb_counters._table import Remembered, Table
-from dynamodb_counters.errors import LayoutError
+from dynamodb_counters.errors import InvalidArgumentError
 
 _LAYOUT: Final = "layout"
 _PART_OF_TENANT: Final = key_template("{part}#{tenant}", MAX_SK_BYTES, "pk")
@@ -54,7 +54,7 @@ class Layouts(Remembered):
         self._known = set[Event]()
 
     def require(self, event: Event, *, puts: bool = False) -> None:
-        """`LayoutError` if the table has another layout; if it has none, it has this one from now on with `puts`."""
+        """Refuse an event if the table has another layout; if it has none, it has this one from now on with `puts`."""
         if event in self._known:
             return
         declared, found = _text(event), self._text_of(event.name)
@@ -64,10 +64,9 @@ class Layouts(Remembered):
             if not self._table.write("put_item", **put_as_seen(self._table.name, item, {}, ())):
                 found = self._text_of(event.name)
         if found not in (None, declared):
-            raise LayoutError(
-                f"invalid packed={event.packed!r}: expected what the table has for {event.name!r}, {found}, instead of "
-                f"{declared}; a name keeps its layout: give the changed event another name"
-            )
+            allowed = f"what the table has for {event.name!r}, {found}, instead of {declared}"
+            cure = "a name keeps its layout: give the changed event another name"
+            raise InvalidArgumentError("packed", event.packed, f"{allowed}; {cure}")
         if found is not None or puts:
             self._known.add(event)
 

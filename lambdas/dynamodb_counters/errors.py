@@ -5,7 +5,7 @@ CountersError
 ├── UnavailableError: InDoubtError
 ├── MalformedImageError (ValueError)
 ├── CheckpointError, CommitError: a batch of the stream is delivered again
-└── LayoutError, BackfillError, EraseError: nothing was done
+└── BackfillError, EraseError: nothing was done
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ class InvalidArgumentError(CountersError, ValueError):
         The refused value.
     expected : str
         The values that are accepted: a noun phrase.
+    text : str, optional
+        The message. Default: of these.
 
     Examples
     --------
@@ -39,8 +41,8 @@ class InvalidArgumentError(CountersError, ValueError):
     dynamodb_counters.errors.InvalidArgumentError: invalid precision=7: expected one of 1, 60, 3600, 86400 seconds
     """
 
-    def __init__(self, argument: str, value: object, expected: str) -> None:
-        super().__init__(f"invalid {argument!s:.{_LONGEST}}={_short(value)}: expected {expected}")
+    def __init__(self, argument: str, value: object, expected: str, text: str = "") -> None:
+        super().__init__(text or f"invalid {argument!s:.{_LONGEST}}={_short(value)}: expected {expected}")
         self.argument = argument
         self.value = value
         self.expected = expected
@@ -124,10 +126,8 @@ class RejectedEventError(InvalidArgumentError):
         The attribute that was refused; ``"values"`` where DynamoDB refused the event as a whole.
     value : object
         Its value, None if it is missing or DynamoDB refused the event.
-    expected : str
-        The values that are accepted.
-    text : str
-        The message.
+    expected, text
+        As in `InvalidArgumentError`.
 
     Examples
     --------
@@ -137,10 +137,6 @@ class RejectedEventError(InvalidArgumentError):
     ...     print(error.argument, error.expected)  # doctest: +SKIP
     time a value for 'T#{time}#CID#{clientId}'
     """
-
-    def __init__(self, argument: str, value: object, expected: str, text: str) -> None:
-        super().__init__(argument, value, expected)
-        self.args = (text,)
 
 
 class UnavailableError(CountersError):
@@ -161,10 +157,6 @@ class MalformedImageError(CountersError, ValueError):
 
 class CheckpointError(CountersError):
     """A batch cannot be counted: it is too old, or names no shard, or bookkeeping is not as expected."""
-
-
-class LayoutError(CountersError):
-    """The table keeps packed events of that name in another layout, or for another time, than is declared."""
 
 
 class CommitError(CountersError):

@@ -49,7 +49,7 @@ class Packed:
 
     An event belongs to a bucket of its own time and to one of `parts`, both of which follow from the event alone, so a
     repetition always meets its original. These arguments, except `chunk_bytes` and `future_tolerance`, and the event's
-    retention never change: a table refuses them with `LayoutError`.
+    retention never change: a table refuses others.
 
     Parameters
     ----------

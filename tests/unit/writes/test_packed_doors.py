@@ -15,7 +15,6 @@ from dynamodb_counters._items.chunks import decode_chunk
 from dynamodb_counters._items.table_schema import LAYOUT
 from dynamodb_counters._layouts import Layouts
 from dynamodb_counters._table import Table
-from dynamodb_counters.errors import LayoutError
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient, once
 from simulation.memory_table import MemoryTable
@@ -98,7 +97,7 @@ def test_of_two_processes_that_begin_at_a_time_one_has_the_layout(is_same: bool)
         second.require(_SALE, puts=True)
         assert len(list(memory.items())) == 1
     else:
-        with pytest.raises(LayoutError):
+        with pytest.raises(InvalidArgumentError):
             second.require(_SALE, puts=True)
         first.require(other)
 
