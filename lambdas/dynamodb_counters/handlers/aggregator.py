@@ -16,7 +16,7 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.handlers._metering import add_metrics
 
-_MOST_TYPES: Final = 20
+_MOST: Final = 20
 _COSTLY: Final = 10
 """Updates per record at which a longer batching window would pay."""
 
@@ -75,24 +75,16 @@ def _meter(report: Report) -> None:
         "UpdatesPerRecord": per_record if per_record >= _COSTLY else 0,
     }
     add_metrics(metrics, values)
-    if report.skipped_types:
-        logger.warning(
-            "items of types that nothing declares are not counted; to count them, let the where of their Items name "
-            "_type",
-            extra={"types": dict(report.skipped_types.most_common(_MOST_TYPES))},
-        )
-    if report.skipped_thresholds:
-        logger.warning(
-            "groups whose items other code has spoiled cross no threshold",
-            extra={"thresholds": dict(report.skipped_thresholds.most_common(_MOST_TYPES))},
-        )
-    for told, names in (
-        ("declared otherwise than they are counted: give the changed ones other names", report.changed),
-        ("counted though nothing declares them: `counters drop` ends that", report.undeclared),
-        ("not counted, as they contradict what is", report.refused),
+    types, thresholds = (dict(each.most_common(_MOST)) for each in (report.skipped_types, report.skipped_thresholds))
+    for message, key, affected in (
+        ("items of undeclared types are not counted: let the where of their Items name _type", "types", types),
+        ("groups whose items other code has spoiled cross no threshold", "thresholds", thresholds),
+        ("names declared otherwise than they are counted: give the changed ones others", "names", [*report.changed]),
+        ("names counted though nothing declares them: `counters drop` ends that", "names", [*report.undeclared]),
+        ("names not counted, as they contradict what is", "names", [*report.refused]),
     ):
-        if names:
-            logger.warning("names %s", told, extra={"names": [*names]})
+        if affected:
+            logger.warning(message, extra={key: affected})
     if report.quarantined:
         logger.warning("records quarantined: %d; `counters quarantine list` shows why", report.quarantined)
 
@@ -110,11 +102,8 @@ def _watch() -> None:
 def _report(where: str, found: Waiting) -> None:
     add_metrics(metrics, {"Uncounted": found.count})
     if found.count:
-        logger.warning(
-            "records wait for repair: %s",
-            where,
-            extra={"waiting": found.count, "oldest_seconds": found.oldest},
-        )
+        extra = {"waiting": found.count, "oldest_seconds": found.oldest}
+        logger.warning("records wait for repair: %s", where, extra=extra)
 
 
 def _retention() -> float:
