@@ -106,8 +106,8 @@ HANDLERS: Final = r"""
 
 == handlers/ingest_queue.py
 * a message is done when some of it is
-- message.is_done = all(outcome.status != OutcomeStatus.FAILED for outcome in message.outcomes)
-+ message.is_done = True
+- return all(outcome.status != OutcomeStatus.FAILED for outcome in self.outcomes)
++ return True
 ? test_aws_rules.py::test_a_message_of_which_the_table_refuses_a_part_comes_again_as_a_whole
 * an event counts again once the table has forgotten it
 - forgotten = -1.0 if retention is None else self.table.clock() - retention.total_seconds()

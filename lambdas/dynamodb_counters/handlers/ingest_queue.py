@@ -66,8 +66,11 @@ class Message:
     taken: float
     events: Sequence[Any] = ()
     outcomes: list[Outcome] = field(default_factory=list)
-    is_done: bool = False
-    """Whether nothing of it may succeed later."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing of it may succeed later."""
+        return all(outcome.status != OutcomeStatus.FAILED for outcome in self.outcomes)
 
     def dead_letter(self) -> tuple[str, str] | None:
         """Return the body and the reason of what can never be accepted."""
@@ -135,12 +138,9 @@ class Consumer:
         with ending_at(now + seconds - _reserve(seconds)):
             for start in range(0, len(pending), size):
                 self._accept(pending[start : start + size])
-        for message in messages:
-            message.is_done = all(outcome.status != OutcomeStatus.FAILED for outcome in message.outcomes)
         letters = [(message, letter) for message in messages if message.is_done and (letter := message.dead_letter())]
         for (message, _), error in self.table.side_by_side(self._send, letters):
             if error is not None:
-                message.is_done = False
                 message.outcomes.append(Outcome(OutcomeStatus.FAILED, f"no dead letter was sent: {error}"))
         return messages
 
