@@ -63,11 +63,9 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "_counters": "Counters",
-    "_declarations.event_attributes": "Attribute",
-    "_declarations": "ActiveMembers Aggregate Average Count Counter Declaration Distinct Event Extremes Histogram "
-    "Items Packed Percentiles Quota Ranking Sum Threshold TimeWeighted Window",
+    "_declarations": "ActiveMembers Aggregate Attribute Average Count Counter Declaration Distinct Event Extremes "
+    "Histogram Items Packed Percentiles Quota Ranking Sum TableKeys Threshold TimeWeighted Window",
     "_declarations.groups": "Group",
-    "_declarations.sources": "TableKeys",
     "_erase.eraser": "Erased",
     "_items.conditions": "Attr Condition",
     "_reads.events": "Explanation Line",
