@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
 from dynamodb_counters._declarations.aggregates import GAP, MAX_GROUPS, Aggregate, OnExpiry, Window, require_counting
 from dynamodb_counters._declarations.checks import (
@@ -181,8 +181,7 @@ def with_parts(names: Iterable[str], declared: Iterable[Aggregate | Window]) -> 
 
 
 MOST_UNITS: Final = 372
-"""Most units of time in a member's page: all may change in one update, whose expression has at most 4 KB.
-https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html"""
+"""Most units of time in a member's page: all may change in one update, as of `MAX_ATTRIBUTES`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,13 +371,11 @@ _ADVICE: Final[dict[type, tuple[str, str]]] = {
     str: ("a name", "pass the declaration itself"),
 }
 
-Read: TypeAlias = Literal["get", "active", "distribution", "distributions", "extremes"]
-
 TIMED: Final = ("active", "distributions")
 """Reads over spans of time."""
 
 
-def read_by(aggregate: Aggregate) -> Read:
+def read_by(aggregate: Aggregate) -> str:
     """The read that understands the groups of an aggregate, by what its sort key ends in."""
     source, derived = aggregate.source, [parts_of(field)[1] for field in aggregate._sk_template.fields]
     if isinstance(source, Aggregate) and source._longest:
