@@ -128,15 +128,13 @@ class Counters(EventReads, ExtremeReads, GroupReads, RankingReads, WindowReads):
             The attributes of each event, as in `accept`.
         conflicts : {"free", "read"}, optional
             Where another payload under a known key is found as a conflict. Default ``"free"``: where that takes no
-            request, which is between the events of the call, and wherever one PutItem inserts one event. ``"read"``:
-            everywhere, by reading what is stored of each duplicate: a read unit per 4 KB. Refused for packed events,
-            whose payloads are not compared.
+            request, between the events of the call, and wherever one PutItem inserts one event. ``"read"``: everywhere,
+            by reading what is stored of each duplicate, a read unit per 4 KB; not for packed events.
 
         Returns
         -------
         Outcomes
-            A list in the order of the events. Nothing is raised for an event that was rejected or failed:
-            `Outcomes.raise_for_rejected` does.
+            A list in the order of the events. Only `Outcomes.raise_for_rejected` raises for what was not taken.
 
         Examples
         --------
@@ -148,8 +146,7 @@ class Counters(EventReads, ExtremeReads, GroupReads, RankingReads, WindowReads):
     def record_once(self, event: Event, values: Mapping[str, Any], declarations: Iterable[Declarable]) -> Outcome:
         """Insert an event and count it in one transaction; the counts are current when the call returns.
 
-        Costs twice the write units of `accept` and its counting, and hot counters conflict: for callers that must read
-        their own count at once.
+        For callers that must read their own count at once: it costs twice the write units, and hot counters conflict.
 
         Parameters
         ----------
@@ -177,8 +174,7 @@ class Counters(EventReads, ExtremeReads, GroupReads, RankingReads, WindowReads):
         ----------
         counter : Counter
         amount : int, Decimal, float or mapping, optional
-            Number to add to each measure; a single number if the counter has one measure. A float has at most 15
-            digits, as in `accept`. Default 1.
+            Number to add to each measure, or to the only one. A float has at most 15 digits. Default 1.
         values, **fields
             The group, as in `get`.
 
@@ -253,14 +249,12 @@ class Counters(EventReads, ExtremeReads, GroupReads, RankingReads, WindowReads):
         ----------
         event : Event
         values : mapping of str to str or number
-            Some fields of the event's key: all events that have these values are erased. Unless they determine
-            the partition, the whole table is read.
+            Fields of the key: events with these values are erased. Without the partition's, the table is read.
         counts : {"keep", "take_back"}
             ``"keep"``: counts stay as when events expire. ``"take_back"``: the stream subtracts them, as by `retract`.
         uncounted : {"refuse", "drop"}, optional
-            Fate of events that wait in quarantine to be counted. Default: `EraseError`, and nothing is erased.
-            ``"drop"``: they are erased uncounted; those of which the counts would then lack something are redriven
-            first.
+            Fate of events that wait in quarantine to be counted. Default: `EraseError`, and nothing is erased. By
+            ``"drop"`` they are erased uncounted; those that counts would then lack a part of are redriven first.
         """
         return Eraser(self._table, event, values).erase(counts, uncounted)
 
@@ -278,9 +272,8 @@ class Counters(EventReads, ExtremeReads, GroupReads, RankingReads, WindowReads):
     ) -> Explanation:
         """Explain why a number is what it is: the events, items or groups that make it, and what differs.
 
-        Nothing is written. A read unit per 4 KB of what is read: one Query where the group's fields give the partition
-        key of what it counts, packed events by their time, else the whole table. What comes, changes or waits meanwhile
-        is a difference.
+        Writes nothing. A read unit per 4 KB of what is read: one Query where the group's fields give the partition key
+        of what it counts, packed events by their time, else the table. What comes, changes or waits is a difference.
 
         Parameters
         ----------
@@ -313,8 +306,7 @@ class Counters(EventReads, ExtremeReads, GroupReads, RankingReads, WindowReads):
     def reset(self, counter: Counter, values: Given = None, /, **fields: object) -> dict[str, Any]:
         """Set the measures of a counter's group to 0.
 
-        1 write unit and a strongly consistent read per item, if no other update comes between them. The group is named
-        as in `increment`.
+        1 write unit and a strongly consistent read per item, if no update comes between. The group is as in `get`.
 
         Returns
         -------

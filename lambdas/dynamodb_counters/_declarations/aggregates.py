@@ -135,11 +135,10 @@ class Aggregate(Keyed):
     source : Event, Items or Aggregate
         The items it counts. Another aggregate's items have its fields and measures as attributes.
     by : str or sequence of str, optional
-        The fields that make up a group, attributes of the source. ``outer.inner`` reaches into a map, ``tags[]`` counts
-        an item once under each member of a list, ``at:day`` is the UTC minute, hour, day or month of a time,
-        ``status:class`` is 2xx, ``ms:5,100`` the range of a number, ``plan?free`` has a default. Items are named after
-        the aggregate; they lie in the partition of the source's items if `by` begins with the fields of its partition
-        key. Default: none, for one group of all.
+        The attributes that make up a group. ``outer.inner`` reaches into a map, ``tags[]`` counts an item under each
+        member of a list once, ``at:day`` is the UTC minute, hour, day or month of a time, ``status:class`` is 2xx,
+        ``ms:5,100`` the range of a number, ``plan?free`` has a default. Items are named after the aggregate, and lie in
+        the partition of the source's if `by` begins with the fields of its partition key. Default: one group of all.
     pk, sk : str, optional
         Key templates instead of `by`, if you care how items are named. Their fields, as ``{at:day}``, are the group.
     measures : mapping of str to Count, Sum, Average or Histogram, optional
@@ -157,13 +156,11 @@ class Aggregate(Keyed):
         Most groups, 1 to 10,000, that one item may count in by its lists; one with more is quarantined. Default 1,000.
     retention : timedelta or None, optional
         How long a group counts after the end of the one minute, hour, day or month in its key. A later change is
-        late: dropped, and metered. TTL deletes the group three days after that; reads refuse it then, and lists lack
-        it. Default None: for good.
+        dropped, and metered. TTL deletes the group after three days; reads refuse, lists lack it. Default: for good.
     pages : bool, optional
-        Whether many groups share an item, a page: counting in many groups at once costs a fraction, reading one as
-        much as before. Pays where a batch touches more groups than there are pages. Groups of one `pk` share pages; by
-        `by` all do, or those of one bucket of the time that a `retention` needs. Not for rankings or write shards.
-        Default False: an item per group.
+        Whether many groups share an item, a page: counting in many at once costs a fraction, reading one the same. Pays
+        where a batch touches more groups than there are pages. Groups of one `pk` share pages; by `by` all do, or those
+        of one bucket of the time that a `retention` needs. Not for rankings or write shards. Default False.
     **named : Count, Sum, Average or Histogram
         Numbers by name; at most 120 attributes in total.
 

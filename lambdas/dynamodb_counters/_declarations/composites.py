@@ -302,9 +302,8 @@ class Extremes(Grouped):
 class Percentiles(Grouped):
     """How the values of a number are distributed in each group: percentiles with a relative error that is guaranteed.
 
-    It counts the values of each bin; bins grow with the values, so their number grows with the logarithm of these. Bins
-    of a group share a page: a batch writes a group once, a unit up to some 100 bins. An item that is corrected or
-    deleted moves or leaves its bin.
+    It counts values in bins that grow with them, so the number of bins grows with the logarithm. Those of a group share
+    a page: a batch writes a group once, a unit up to some 100 bins. Corrected items move, deleted ones leave their bin.
 
     Parameters
     ----------

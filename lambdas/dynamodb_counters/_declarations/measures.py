@@ -147,9 +147,8 @@ class Histogram(_OfNumber):
     attribute, default
         As in `Sum`.
     exactly, at_least, bounds : sequence of int or Decimal
-        One of them: up to 100 ascending numbers, each a bin for items with exactly that value, with that value or more,
-        or from that value to below the next number; the last of `bounds` has no upper bound, and a bin such as ``<0``
-        has what lies below the first.
+        One of them: up to 100 ascending numbers, each a bin of items with exactly that value, with that or more, or
+        from that to below the next; the last of `bounds` has no end, and a bin such as ``<0`` what is below the first.
 
     Examples
     --------

@@ -185,8 +185,7 @@ class Event(Keyed):
         A number or string attribute by which a source corrects itself: an event with a greater version replaces the one
         before of the same key. Not for packed events. Default None: the first one stands.
     packed : Packed or None, optional
-        Keeps many events in one item, at a fraction of a write unit each. Events older than the retention are refused
-        then. Default None: an item per event.
+        Keeps many events in an item, at a fraction of a unit each; refuses those beyond the retention. Default None.
     attributes : mapping of str to type or Attribute, optional
         Rules for its attributes; or a dataclass, TypedDict or pydantic model. An event that does not fit is rejected,
         whoever sends it; a declaration may name no other attribute. Events may have more. Default None: any.
@@ -302,12 +301,10 @@ class Items:
         fields of the keys. In the table of the counts, an item with the attribute ``_type`` counts only if it names
         that: ``Attr("_type").eq("User")``. Default: all whose keys match.
     pk, sk : str, optional
-        Templates of the partition and the sort key, such as ``"ACCOUNT#{account}"``: only keys of this form match. The
-        fields, which hold no ``#``, count like attributes, as text and as number; they come before attributes of the
-        same name. Default: any key.
+        Templates of the keys, such as ``"ACCOUNT#{account}"``: only keys of this form match. The fields, which hold no
+        ``#``, count like attributes, as text and as number, and before those of the same name. Default: any key.
     keys : TableKeys, optional
-        Names of the keys and the TTL of the source table; `where` may then test attributes that start with ``_``.
-        Default: ``pk``, ``sk`` and ``ttl``.
+        Keys and TTL of the source table; `where` may then test its ``_…``. Default: ``pk``, ``sk`` and ``ttl``.
 
     Examples
     --------

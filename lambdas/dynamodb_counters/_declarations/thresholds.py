@@ -33,8 +33,7 @@ _REASONS: Final[dict[type, str]] = {
 class Threshold:
     """Lines that a measure of a group crosses; each crossing is an event on EventBridge, once.
 
-    A crossing is seen in the change of the group's item, so it is neither lost nor repeated, and costs nothing until
-    there is one: then one write unit.
+    A crossing is seen in the change of the group's item, so it is neither lost nor repeated; it costs a write unit.
 
     Parameters
     ----------
@@ -49,8 +48,7 @@ class Threshold:
     direction : {"up", "down", "both"}, optional
         Which crossings count. Default ``"up"``.
     burst : {"all", "highest"}, optional
-        Which levels count that one change crosses together; downwards, ``"highest"`` means the lowest. Default
-        ``"all"``.
+        Which levels count of several that a change crosses; downwards, ``"highest"`` is the lowest. Default ``"all"``.
     once : bool, optional
         Whether a level counts only the first time that a group crosses it in a direction; a group by ``at:month`` is
         another one each month. Default False: again whenever it is crossed again.
