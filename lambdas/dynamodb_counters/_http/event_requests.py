@@ -15,7 +15,6 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._http.requests import (
     JSON_TYPES,
     ProblemError,
-    bad_request,
     media_type,
     parse_body,
     require_own,
@@ -62,9 +61,9 @@ class EventCheck:
         """Return the events as JSON; raise a problem that names all that are refused, for all or none are taken."""
         # An `InvalidArgumentError` stands for an event that could not be read; `bound` is what the claims decide.
         if not events:
-            raise bad_request("the array contains no events")
+            raise ProblemError("the array contains no events")
         if len(events) > MAX_EVENTS:
-            raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"{len(events)} events; limit: {MAX_EVENTS}")
+            raise ProblemError(f"{len(events)} events; limit: {MAX_EVENTS}", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         texts, refused = list[str](), dict[int, ProblemError]()
         for index, values in enumerate(events):
             try:
@@ -72,13 +71,13 @@ class EventCheck:
             except ProblemError as error:
                 refused[index] = error
             except (InvalidArgumentError, MalformedImageError) as error:
-                refused[index] = bad_request(str(error))
+                refused[index] = ProblemError(str(error))
         if not refused:
             return texts
         detail = f"{len(refused)} of {len(events)} events are refused; none was accepted"
         errors = [{"index": index, "detail": f"{problem!s:.{_MAX_REASON}}"} for index, problem in refused.items()]
         # 403 if any event is another's.
-        raise ProblemError(max(problem.status for problem in refused.values()), detail, errors)
+        raise ProblemError(detail, max(problem.status for problem in refused.values()), errors)
 
     def _checked(self, values: object, bound: Mapping[str, str], now: float) -> str:
         """Return an event as JSON; refuse it by the cheapest check first."""
@@ -86,20 +85,20 @@ class EventCheck:
         if isinstance(values, InvalidArgumentError):
             raise values
         if not isinstance(values, Mapping):
-            raise bad_request("expected a JSON object")
+            raise ProblemError("expected a JSON object")
         text = write_json(values)
         if len(text) > MAX_MESSAGE_BYTES - 2:
-            raise bad_request(f"expected at most {MAX_MESSAGE_BYTES} bytes of JSON")
+            raise ProblemError(f"expected at most {MAX_MESSAGE_BYTES} bytes of JSON")
         if problem := envelope_problem(self.event, values.keys()):
-            raise bad_request(problem)
+            raise ProblemError(problem)
         item = typed_item(self.event, values)
         if self.event.packed is not None:
             event_seconds(item[self.event.packed.time])
         # A schema sees the numbers that JSON Schema knows: 0.1 is its minimum of 0.1, and a multiple of 0.01.
         if self.schema is not None and (violation := self.schema(json.loads(text))) is not None:
-            raise bad_request(violation)
+            raise ProblemError(violation)
         if self.admission is not None and (reason := self.admission.refusal(item, now)) is not None:
-            raise bad_request(reason)
+            raise ProblemError(reason)
         return text
 
 
@@ -134,14 +133,14 @@ def posted_events(headers: Mapping[str, str], text: str, event: Event) -> list[o
         if binary := [name for name in headers if name.startswith("ce-")]:
             expected = f"a CloudEvent as the body, with the Content-Type {STRUCTURED}"
             raise ProblemError(
-                HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"invalid header {binary[0]:.80}: expected {expected}"
+                f"invalid header {binary[0]:.80}: expected {expected}", HTTPStatus.UNSUPPORTED_MEDIA_TYPE
             )
         return parse_events(text)
     envelopes = parse_body(text)
     if kind == STRUCTURED:
         return [_values(envelopes, event)]
     if not isinstance(envelopes, list):
-        raise bad_request(f"invalid body: expected a JSON array of CloudEvents, as of {BATCHED}")
+        raise ProblemError(f"invalid body: expected a JSON array of CloudEvents, as of {BATCHED}")
     return [_values(envelope, event) for envelope in envelopes]
 
 

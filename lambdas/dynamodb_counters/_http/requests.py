@@ -121,7 +121,7 @@ def _mark(value: object) -> object:
 class ProblemError(CountersError):
     """A request that gets an error response; each of `errors` has a ``detail`` and the ``index`` of an event."""
 
-    def __init__(self, status: HTTPStatus, detail: str, errors: Sequence[Mapping[str, Any]] = ()) -> None:
+    def __init__(self, detail: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST, errors: Sequence[Any] = ()) -> None:
         super().__init__(detail)
         self.status = status
         self.errors = list(errors)
@@ -130,10 +130,6 @@ class ProblemError(CountersError):
     def body(self) -> dict[str, Any]:
         problem = {"type": "about:blank", "title": self.status.phrase, "status": int(self.status), "detail": str(self)}
         return problem | {"errors": self.errors} if self.errors else problem
-
-
-def bad_request(detail: str) -> ProblemError:
-    return ProblemError(HTTPStatus.BAD_REQUEST, detail)
 
 
 def headers_of(event: Mapping[str, Any]) -> dict[str, str]:
@@ -147,15 +143,15 @@ def media_type(headers: Mapping[str, str]) -> str:
 def body_text(event: Mapping[str, Any], max_bytes: int, content_types: Sequence[str] = JSON_TYPES) -> str:
     if (content_type := media_type(headers_of(event))) not in content_types:
         detail = f"invalid Content-Type {content_type!r:.80}: expected {' or '.join(content_types)}"
-        raise ProblemError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail)
+        raise ProblemError(detail, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
     body = event.get("body") or ""
     try:
         data = b64decode(body, validate=True) if event.get("isBase64Encoded") else body.encode()
         text = data.decode()
     except ValueError:  # Errors of base64 and of Unicode, too.
-        raise bad_request("the body is not valid UTF-8") from None
+        raise ProblemError("the body is not valid UTF-8") from None
     if len(data) > max_bytes:
-        raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body has {len(data)} bytes; limit: {max_bytes}")
+        raise ProblemError(f"the body has {len(data)} bytes; limit: {max_bytes}", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
     return text
 
 
@@ -163,7 +159,7 @@ def parse_body(text: str) -> Any:
     try:
         return read_json(text, max_values=MAX_VALUES)
     except ValueError as error:
-        raise bad_request(f"the body is not valid JSON within the limits: {error}") from None
+        raise ProblemError(f"the body is not valid JSON within the limits: {error}") from None
 
 
 def bound_values(tenant: Mapping[str, str], event: Mapping[str, Any]) -> dict[str, str]:
@@ -175,7 +171,7 @@ def bound_values(tenant: Mapping[str, str], event: Mapping[str, Any]) -> dict[st
         for member in ("authorizer", *_PLACES[kind], name):
             found = found.get(member) if isinstance(found, Mapping) else None
         if not (text := _claimed(path, found)):
-            raise ProblemError(HTTPStatus.FORBIDDEN, f"missing claim {path!r}: expected a string or number")
+            raise ProblemError(f"missing claim {path!r}: expected a string or number", HTTPStatus.FORBIDDEN)
         bound[field] = text
     return bound
 
@@ -185,7 +181,7 @@ def require_own(values: object, bound: Mapping[str, str]) -> None:
     for field, own in bound.items():
         if isinstance(values, Mapping) and _claimed(field, values.get(field)) != own:
             detail = f"invalid {field}: expected the value that the caller's claim holds"
-            raise ProblemError(HTTPStatus.FORBIDDEN, detail)
+            raise ProblemError(detail, HTTPStatus.FORBIDDEN)
 
 
 def filled_in(values: Mapping[str, Any], bound: Mapping[str, str]) -> dict[str, Any]:
@@ -240,7 +236,7 @@ def _limit(number: signal.Signals, timer: int, seconds: float, status: HTTPStatu
             runs = False
     except _OverError:
         runs = False  # Raised just before it was set.
-        raise ProblemError(status, detail) from None
+        raise ProblemError(detail, status) from None
     finally:
         signal.setitimer(timer, 0)
         signal.signal(number, before)

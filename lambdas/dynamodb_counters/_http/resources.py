@@ -22,7 +22,7 @@ from dynamodb_counters._declarations import Aggregate, Average, Declaration, Eve
 from dynamodb_counters._declarations.composites import group_fields
 from dynamodb_counters._declarations.groups import Group
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES
-from dynamodb_counters._http.requests import PROBLEM_JSON, ProblemError, bad_request, filled_in, write_json
+from dynamodb_counters._http.requests import PROBLEM_JSON, ProblemError, filled_in, write_json
 from dynamodb_counters._items.conversions import event_seconds
 from dynamodb_counters._reads.group_reads import Extreme, list_groups, read_extremes
 from dynamodb_counters._reads.question import (
@@ -129,14 +129,14 @@ class CountResources:
         declared = self._declared(name, what, [each for each in self._served if resource in resources_of(each)])
         if unbound := bound.keys() - {*(fields_of(declared, resource)[1] or ())}:
             detail = f"{min(unbound)!r}, which the caller's claim decides, is no parameter here"
-            raise ProblemError(HTTPStatus.FORBIDDEN, detail)
+            raise ProblemError(detail, HTTPStatus.FORBIDDEN)
         try:
             pairs = parse_qsl(query_string, keep_blank_values=True, errors="strict", max_num_fields=100)
         except ValueError:
-            raise bad_request("invalid query string: expected UTF-8 with at most 100 parameters") from None
+            raise ProblemError("invalid query string: expected UTF-8 with at most 100 parameters") from None
         values, options = dict(pairs), dict[str, str]()
         if len(values) < len(pairs):
-            raise bad_request("a parameter is given more than once")
+            raise ProblemError("a parameter is given more than once")
         for option in values.keys() & {*options_of(declared, resource)}:
             options[option] = values.pop(option)
         now, values = self._documents.clock(), filled_in(values, bound)
@@ -148,7 +148,7 @@ class CountResources:
         entries: Mapping[str, list[object]] = document if is_object else {}  # type: ignore[assignment]
         if not entries or not all(isinstance(kind, list) and 1 <= len(kind) <= MAX_BATCH for kind in entries.values()):
             expected = f"an object with members 'groups' or 'windows', arrays of 1 to {MAX_BATCH}"
-            raise bad_request(f"invalid body: expected {expected}")
+            raise ProblemError(f"invalid body: expected {expected}")
         groups, windows = (
             [self._requested(kind, index, entry, bound) for index, entry in enumerate(entries.get(kind, ()))]
             for kind in BATCH
@@ -160,7 +160,7 @@ class CountResources:
         }
         listed = [*answers["groups"], *answers["windows"]]
         if len(fitting(listed)) < len(listed):
-            raise bad_request(f"the answer takes more than {MAX_PAGE_BYTES} bytes of JSON: request fewer")
+            raise ProblemError(f"the answer takes more than {MAX_PAGE_BYTES} bytes of JSON: request fewer")
         return {kind: answers[kind] for kind in entries}
 
     def _windows(self, questions: Sequence[Question]) -> list[Document]:
@@ -173,25 +173,25 @@ class CountResources:
         by_name = {each.name: each for each in served}
         if name not in by_name:
             detail = f"no {what} {name!r:.120}; available: {', '.join(by_name) or 'none'}"
-            raise ProblemError(HTTPStatus.NOT_FOUND, detail)
+            raise ProblemError(detail, HTTPStatus.NOT_FOUND)
         return by_name[name]
 
     def _requested(self, kind: str, index: int, entry: object, bound: Bound) -> Question:
         where, (member, options, declarable) = f"{kind}[{index}]", BATCH[kind]
         if not isinstance(entry, Mapping) or not {member, "values"} <= entry.keys() <= {member, "values", *options}:
             allowed = f", and of {', '.join(options)}" if options else ""
-            raise bad_request(f"invalid {where}: expected an object with members {member!r} and 'values'{allowed}")
+            raise ProblemError(f"invalid {where}: expected an object with members {member!r} and 'values'{allowed}")
         texts = {name: value for name, value in entry.items() if name != "values"}
         is_object = isinstance(entry["values"], Mapping)
         values: dict[str, Any] = filled_in(entry["values"], bound) if is_object else {"values": None}
         if not all(isinstance(value, str) for value in (*texts.values(), *values.values())):
-            raise bad_request(f"invalid {where}: expected strings")
+            raise ProblemError(f"invalid {where}: expected strings")
         if sum(map(len, values.values())) > MAX_GROUP_BYTES:
-            raise bad_request(f"invalid {where}.values: expected at most {MAX_GROUP_BYTES} bytes, as a group has")
+            raise ProblemError(f"invalid {where}.values: expected at most {MAX_GROUP_BYTES} bytes, as a group has")
         declared = self._declared(texts.pop(member), member, batched(self._served, declarable))
         question = Question.parse(declared, "get", texts, values, self._documents.clock(), is_bounded=True)
         if not question.is_whole:
-            raise bad_request(f"invalid {where}.values: expected a value for each of {', '.join(declared.fields)}")
+            raise ProblemError(f"invalid {where}.values: expected a value for each of {', '.join(declared.fields)}")
         return question
 
 

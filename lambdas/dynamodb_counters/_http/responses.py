@@ -46,7 +46,7 @@ def page_response(name: str) -> Response[str]:
     """Serve a file of the page; ``settings.json`` comes from the function's environment."""
     settings = os.environ.get("PAGE")
     if settings is None or name not in (*FILES, SETTINGS):
-        raise ProblemError(HTTPStatus.NOT_FOUND, f"no page file {name!r}")
+        raise ProblemError(f"no page file {name!r}", HTTPStatus.NOT_FOUND)
     headers = {
         # Loaded each time: after a deployment no browser mixes new modules with old ones.
         "Cache-Control": "no-cache",

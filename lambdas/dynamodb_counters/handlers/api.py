@@ -21,7 +21,6 @@ from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._http.requests import (
     MAX_BODY_BYTES,
     ProblemError,
-    bad_request,
     body_text,
     bound_values,
     parse_body,
@@ -88,15 +87,15 @@ def _get_page(name: str = "index.html") -> Response[str]:
 
 def _refused(error: Exception) -> Response[str]:
     logger.error("the table refused a request", exc_info=error)
-    return problem_response(ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, _UNAVAILABLE))
+    return problem_response(ProblemError(_UNAVAILABLE, HTTPStatus.SERVICE_UNAVAILABLE))
 
 
 app.exception_handler(ProblemError)(problem_response)
-app.exception_handler(InvalidArgumentError)(lambda error: problem_response(bad_request(str(error))))
+app.exception_handler(InvalidArgumentError)(lambda error: problem_response(ProblemError(str(error))))
 app.exception_handler([ClientError, BotoCoreError, TimeoutError, UnavailableError, UncountedError, BackfillError])(
     _refused
 )
-app.not_found(lambda _: problem_response(ProblemError(HTTPStatus.NOT_FOUND, "no such resource; see /openapi.json")))
+app.not_found(lambda _: problem_response(ProblemError("no such resource; see /openapi.json", HTTPStatus.NOT_FOUND)))
 
 
 @logger.inject_lambda_context

@@ -85,12 +85,12 @@ def _post_events() -> Response[str]:
                 config.sqs.send_message(QueueUrl=config.queue_url, MessageBody=message, MessageAttributes=told)
     except (BotoCoreError, ClientError) as error:
         logger.exception("the queue refused a message")
-        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, detail) from error
+        raise ProblemError(detail, HTTPStatus.SERVICE_UNAVAILABLE) from error
     return json_response({"events": len(texts)}, HTTPStatus.ACCEPTED)
 
 
 app.exception_handler(ProblemError)(problem_response)
-app.not_found(lambda _: problem_response(ProblemError(HTTPStatus.NOT_FOUND, "no such resource; POST events")))
+app.not_found(lambda _: problem_response(ProblemError("no such resource; POST events", HTTPStatus.NOT_FOUND)))
 
 
 @logger.inject_lambda_context

@@ -128,7 +128,7 @@ def test_a_token_names_the_position_it_was_made_of() -> None:
 
 
 def test_a_problem_has_the_title_of_its_status() -> None:
-    assert ProblemError(HTTPStatus.NOT_FOUND, "no aggregate 'x'").body["title"] == "Not Found"
+    assert ProblemError("no aggregate 'x'", HTTPStatus.NOT_FOUND).body["title"] == "Not Found"
 
 
 def test_short_events_share_a_message() -> None:
