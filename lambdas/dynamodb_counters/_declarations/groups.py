@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import localcontext
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
-from dynamodb_counters._declarations.aggregates import GAP, WRITE_SHARD_FIELD, Aggregate, Window
+from dynamodb_counters._declarations.aggregates import GAP, Aggregate, Window
 from dynamodb_counters._declarations.sources import Event
 from dynamodb_counters._items.conversions import EXACT, Number, key_text, parse_number, whole
 from dynamodb_counters._items.derived_fields import expected_text, parts_of
 from dynamodb_counters._items.key_templates import is_hashed
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters.errors import InvalidArgumentError, UnknownMeasureError
-
-Declared = TypeVar("Declared", bound=Aggregate | Window)
 
 
 def with_below(declaration: Aggregate | Window) -> Iterator[Aggregate | Window]:
@@ -137,10 +135,9 @@ def values_of(aggregate: Aggregate, item: Mapping[str, Any]) -> dict[str, str] |
 
 def group_key(aggregate: Aggregate, values: Mapping[str, object]) -> tuple[str, ...]:
     """The text of each field of a group."""
-    for template in (aggregate._pk_template, aggregate._sk_template):
-        for name in template.fields:
-            if name not in values and name != WRITE_SHARD_FIELD:
-                raise InvalidArgumentError(name, None, f"a value for {template.text!r}; groups() lists groups")
+    for name in aggregate.fields:
+        if name not in values:
+            raise InvalidArgumentError(name, None, f"a value for each of {', '.join(aggregate.fields)}; groups() lists them")
     return tuple(key_text(name, values[name]) for name in aggregate.fields)
 
 
