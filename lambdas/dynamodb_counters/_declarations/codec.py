@@ -7,7 +7,7 @@ import bz2
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from functools import lru_cache, partial
 from typing import Any, Final, TypeVar
@@ -34,7 +34,6 @@ _ATTRIBUTE_TYPES: Final = (str, int, Decimal, bool, bytes, list, dict, object)
 
 _TEXTS: Final[dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]]] = {
     "timedelta": ("s", lambda value: str(value.total_seconds()), lambda text: timedelta(seconds=float(text))),
-    "datetime": ("t", datetime.isoformat, datetime.fromisoformat),
     "Decimal": ("d", str, Decimal),
     "type": ("n", lambda value: str(value.__name__), {kind.__name__: kind for kind in _ATTRIBUTE_TYPES}.__getitem__),
 }
