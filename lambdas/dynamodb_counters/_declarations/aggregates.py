@@ -66,12 +66,6 @@ TIER_FIELD: Final = "_tier"
 BUCKET_FIELD: Final = "_bucket"
 """The sort key field that the runtime fills in with the start of a bucket."""
 
-_DAY: Final = timedelta(days=1)
-_YEARS: Final = timedelta(days=3650)
-"""A level is the sum of all changes before, so there must be buckets that cover these."""
-
-_PRECISIONS: Final = tuple(timedelta(seconds=tier.slot_seconds) for tier in TIERS)
-
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
@@ -484,7 +478,7 @@ class Window(Keyed):
         require_duration("retention", self.retention)
         require_duration("future_tolerance", self.future_tolerance, zero=True)
         require_choice("late", self.late, get_args(Late))
-        if self.precision not in _PRECISIONS:
+        if self.precision not in [timedelta(seconds=tier.slot_seconds) for tier in TIERS]:
             raise InvalidArgumentError("precision", self.precision, "1 second, 1 minute, 1 hour or 1 day")
         require_duration("longest", self.longest)
         if self.longest is not None and not self.precision <= self.longest <= (self.retention or timedelta.max):
@@ -502,7 +496,8 @@ class Window(Keyed):
     def _longest_window(self) -> timedelta:
         if self.longest is not None:
             return self.longest
-        usual = _YEARS if isinstance(self.measure, TimeWeighted) else _DAY
+        # A level is the sum of all changes before, so there must be buckets that cover these.
+        usual = timedelta(days=3650 if isinstance(self.measure, TimeWeighted) else 1)
         return max(self.precision, min(usual, self.retention or usual))
 
     @property
