@@ -112,9 +112,8 @@ class ChangedError(InvalidArgumentError):
         base, _, version = name.rpartition("_v")
         new = f"{base}_v{int(version) + 1}" if base and version.isdecimal() else f"{name}_v2"
         self.cure = f"declare the new one as {new!r}, deploy, and run `counters backfill {new}`"
-        super().__init__(
-            "declaration", name, f"the definition that the table counts by, which a name keeps: {self.cure}"
-        )
+        allowed = f"the definition that the table counts by, which a name keeps: {self.cure}"
+        super().__init__("declaration", name, allowed)
 
 
 class RejectedEventError(InvalidArgumentError):
