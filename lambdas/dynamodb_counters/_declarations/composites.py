@@ -53,7 +53,7 @@ class Composite:
         raise NotImplementedError
 
     def _require(self, argument: str, kind: Kind | None = None) -> None:
-        """Refuse an argument that names no attribute, or one of another kind; by default, of what has no text."""
+        """Refuse an argument that names no attribute of a kind, or without a kind none that a key can hold."""
         name = getattr(self, argument)
         require_attribute(argument, name)
         if isinstance(self.source, Event):
@@ -174,10 +174,8 @@ class Distinct(Composite):
 
 def with_parts(names: Iterable[str], declared: Iterable[Aggregate | Window]) -> set[str]:
     """Names that a person gives, with what they mean: of a `Distinct` its members, too."""
-    names, aggregates = {*names}, {each.name: each.source for each in declared if isinstance(each.source, Aggregate)}
-    return names | {
-        f"{name}{MEMBERS}" for name in names & aggregates.keys() if aggregates[name].name == f"{name}{MEMBERS}"
-    }
+    names, counted = {*names}, {each.name: each.source.name for each in declared if isinstance(each.source, Aggregate)}
+    return names | {f"{name}{MEMBERS}" for name in names if counted.get(name) == f"{name}{MEMBERS}"}
 
 
 MOST_UNITS: Final = 372
@@ -244,7 +242,7 @@ class ActiveMembers(Grouped):
     @property
     def _parts(self) -> tuple[Aggregate, ...]:
         """The aggregate of each member's items by the unit, and the one that counts a unit's members by their gaps."""
-        # A page holds a stretch of a member's units, or a unit.
+        # A page holds a stretch of a member's units, or all gaps of a unit.
         # A unit less than the longest span before the end of a stretch is in the next one's page, too: each page shows
         # how long ago its member was active before.
         name, units = f"{self.name}{MEMBERS}", self._longest // self.precision
