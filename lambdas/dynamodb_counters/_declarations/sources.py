@@ -281,9 +281,7 @@ class Event(Keyed):
 class Direct:
     """The source of a `Counter`: calls, and no items of the table."""
 
-    @property
-    def name(self) -> str:
-        return "~direct"
+    name: str = "~direct"
 
 
 @dataclass(frozen=True)
