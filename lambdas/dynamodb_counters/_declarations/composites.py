@@ -33,9 +33,6 @@ from dynamodb_counters.errors import InvalidArgumentError
 MEMBERS: Final = "-members"
 """End of the name of the aggregate that counts the members of a `Distinct`."""
 
-_SHARED: Final = ("where", "on_expiry", "max_groups", "retention")
-"""Arguments of a composite that are those of its parts, as far as it has them."""
-
 
 @dataclass(frozen=True, slots=True)
 class Composite:
@@ -63,7 +60,9 @@ class Composite:
                 self.source._known.require(argument, name, kind, self.where)
 
     def _part(self, name: str, **more: Any) -> Aggregate:
-        shared = {each: getattr(self, each) for each in _SHARED if hasattr(self, each)}
+        """Make an aggregate with those of its own arguments that aggregates have."""
+        names = ("where", "on_expiry", "max_groups", "retention")
+        shared = {argument: getattr(self, argument) for argument in names if hasattr(self, argument)}
         return Aggregate(name, self.source, **shared, **more)
 
 
