@@ -103,7 +103,8 @@ class Ranking:
 
 
 def require_counting(declared: Any, *sources: type) -> None:
-    """Refuse a source of another kind, and how its items are not to be chosen or to expire."""
+    """Refuse a name, a source of another kind, and how its items are not to be chosen or to expire."""
+    require_name(declared.name)
     source, where = declared.source, declared.where
     if not isinstance(source, sources):
         *names, last = (kind.__name__ for kind in sources)
@@ -217,14 +218,12 @@ class Aggregate(Keyed):
 
     def _take(self, given: dict[str, Any], *sources: type) -> None:
         """Set the fields to arguments, and to their defaults; refuse what contradicts itself."""
-        name, by = given["name"], given["by"]
-        require_name(name)
-        given["measures"] = given_measures(name, given["measures"], given["named"])
         for part in fields(self):
             object.__setattr__(self, part.name, given.get(part.name, part.default))
         require_counting(self, *sources)
+        object.__setattr__(self, "measures", given_measures(self.name, self.measures, given["named"]))
         require_bool("pages", self.pages)
-        self._set_keys(by)
+        self._set_keys(given["by"])
         require_key("pk", self.pk)
         require_key("sk", self.sk)
         require_count("write_shards", self.write_shards, MAX_WRITE_SHARDS)
@@ -235,7 +234,7 @@ class Aggregate(Keyed):
                 raise InvalidArgumentError("measures", attribute, "attributes that are not fields of the key")
         if len(self._attributes) > MAX_ATTRIBUTES:
             raise InvalidArgumentError("measures", list(self.measures), f"at most {MAX_ATTRIBUTES} attributes in total")
-        pk = self._pk_template.fields
+        pk, by = self._pk_template.fields, given["by"]
         named = {field: "by" if by is not None else "pk" if field in pk else "sk" for field in self.fields}
         if isinstance(self.source, Aggregate):
             self._require_known(self.source, named)
@@ -459,7 +458,6 @@ class Window(Keyed):
     longest: timedelta | None = None
 
     def __post_init__(self, by: Fields | None) -> None:
-        require_name(self.name)
         require_counting(self, Event, Items)
         fields = fields_instead(self.name, "by", by, default=(), pk=self.pk)
         if fields is not None:

@@ -15,7 +15,6 @@ from dynamodb_counters._declarations.checks import (
     fields_instead,
     named_key,
     require_attribute,
-    require_name,
     require_precision,
     require_retention,
 )
@@ -75,7 +74,6 @@ class Grouped(Composite):
     by: Fields = ()
 
     def __post_init__(self) -> None:
-        require_name(self.name)
         require_counting(self, Event, Items)
         object.__setattr__(self, "by", field_names("by", self.by))
         self._check()
@@ -140,7 +138,6 @@ class Distinct(Composite):
     __repr__ = shown
 
     def __post_init__(self, by: Fields | None) -> None:
-        require_name(self.name)
         require_counting(self, Event, Items, Aggregate)
         if fields_instead(self.name, "by", by, default=(), pk=self.pk, sk=self.sk) is not None:
             retention = self.retention if self.pages else None
