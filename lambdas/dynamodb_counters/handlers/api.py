@@ -39,8 +39,7 @@ app = APIGatewayHttpResolver()
 @cache
 def resources() -> CountResources:
     """Create the resources of the environment's declarations once per process."""
-    counters = Counters(os.environ["TABLE_NAME"])
-    return CountResources(counters, _served(), time.time)
+    return CountResources(Counters(os.environ["TABLE_NAME"]), _served(), time.time)
 
 
 def _tenant() -> Any:
