@@ -35,10 +35,8 @@ class InvalidArgumentError(CountersError, ValueError):
 
     Examples
     --------
-    >>> raise InvalidArgumentError("precision", 7, "one of 1, 60, 3600, 86400 seconds")
-    Traceback (most recent call last):
-    ...
-    dynamodb_counters.errors.InvalidArgumentError: invalid precision=7: expected one of 1, 60, 3600, 86400 seconds
+    >>> print(InvalidArgumentError("precision", 7, "one of 1, 60, 3600, 86400 seconds"))
+    invalid precision=7: expected one of 1, 60, 3600, 86400 seconds
     """
 
     def __init__(self, argument: str, value: object, expected: str, text: str = "") -> None:
@@ -60,10 +58,8 @@ class UnknownMeasureError(InvalidArgumentError, KeyError):
 
     Examples
     --------
-    >>> raise UnknownMeasureError("view", ("views", "bytes"))
-    Traceback (most recent call last):
-    ...
-    dynamodb_counters.errors.UnknownMeasureError: invalid measure='view': expected one of 'views', 'bytes'
+    >>> print(UnknownMeasureError("view", ("views", "bytes")))
+    invalid measure='view': expected one of 'views', 'bytes'
     """
 
     def __init__(self, measure: object, known: tuple[str, ...]) -> None:
@@ -82,10 +78,8 @@ class UncountedError(InvalidArgumentError):
 
     Examples
     --------
-    >>> raise UncountedError("view")
-    Traceback (most recent call last):
-    ...
-    dynamodb_counters.errors.UncountedError: invalid declaration='view': expected one that the table's aggregator counts
+    >>> print(UncountedError("view"))
+    invalid declaration='view': expected one that the table's aggregator counts
     """
 
     def __init__(self, name: str) -> None:
@@ -102,10 +96,8 @@ class ChangedError(InvalidArgumentError):
 
     Examples
     --------
-    >>> raise ChangedError("views")
-    Traceback (most recent call last):
-    ...
-    dynamodb_counters.errors.ChangedError: invalid declaration='views': expected the definition that the table counts by, which a name keeps: declare the new one as 'views_v2', deploy, and run `counters backfill views_v2`
+    >>> print(ChangedError("views"))
+    invalid declaration='views': expected the definition that the table counts by, which a name keeps: declare the new one as 'views_v2', deploy, and run `counters backfill views_v2`
     """  # noqa: E501
 
     def __init__(self, name: str) -> None:
