@@ -216,14 +216,14 @@ class Aggregate(Keyed):
     ) -> None:
         self._take(locals(), Event, Items, Aggregate)
 
-    def _take(self, given: dict[str, Any], *sources: type) -> None:
+    def _take(self, values: dict[str, Any], *sources: type) -> None:
         """Set the fields to arguments, and to their defaults; refuse what contradicts itself."""
         for part in fields(self):
-            object.__setattr__(self, part.name, given.get(part.name, part.default))
+            object.__setattr__(self, part.name, values.get(part.name, part.default))
         require_counting(self, *sources)
-        object.__setattr__(self, "measures", given_measures(self.name, self.measures, given["named"]))
+        object.__setattr__(self, "measures", given_measures(self.name, self.measures, values["named"]))
         require_bool("pages", self.pages)
-        self._set_keys(given["by"])
+        self._set_keys(values["by"])
         require_key("pk", self.pk)
         require_key("sk", self.sk)
         require_count("write_shards", self.write_shards, MAX_WRITE_SHARDS)
@@ -234,12 +234,12 @@ class Aggregate(Keyed):
                 raise InvalidArgumentError("measures", attribute, "attributes that are not fields of the key")
         if len(self._attributes) > MAX_ATTRIBUTES:
             raise InvalidArgumentError("measures", list(self.measures), f"at most {MAX_ATTRIBUTES} attributes in total")
-        pk, by = self._pk_template.fields, given["by"]
-        named = {field: "by" if by is not None else "pk" if field in pk else "sk" for field in self.fields}
+        pk, by = self._pk_template.fields, values["by"]
+        arguments = {field: "by" if by is not None else "pk" if field in pk else "sk" for field in self.fields}
         if isinstance(self.source, Aggregate):
-            self._require_known(self.source, named)
+            self._require_known(self.source, arguments)
         elif isinstance(self.source, Event):
-            self._require_declared(self.source, named)
+            self._require_declared(self.source, arguments)
         if self.ranking is not None:
             if not isinstance(self.ranking, Ranking):
                 raise InvalidArgumentError("ranking", self.ranking, "a Ranking(measure=…, leaderboard=…)")
@@ -289,19 +289,19 @@ class Aggregate(Keyed):
         object.__setattr__(self, "pk", pk)
         object.__setattr__(self, "sk", named_key(self.name, rest))
 
-    def _require_declared(self, source: Event, named: Mapping[str, str]) -> None:
-        """Refuse what the event does not have; `named` is by which argument each field is."""
-        for name, argument in named.items():
+    def _require_declared(self, source: Event, arguments: Mapping[str, str]) -> None:
+        """Refuse what the event does not have; `arguments` has those that its fields come from."""
+        for name, argument in arguments.items():
             source._known.require_key(argument, [name], self.where)
         for measure in self.measures.values():
             source._known.require_measure("measures", measure, self.where)
         source._known.require_where(self.where)
 
-    def _require_known(self, source: Aggregate, named: Mapping[str, str]) -> None:
+    def _require_known(self, source: Aggregate, arguments: Mapping[str, str]) -> None:
         if source.write_shards > 1:
             raise InvalidArgumentError("source", source.name, "an aggregate with write_shards=1")
         fields = (*source.fields, GAP) if source._longest else source.fields
-        for name, argument in named.items():
+        for name, argument in arguments.items():
             self._require_among(argument, name, fields, "fields")
         for measure in self.measures.values():
             if not isinstance(measure, Count):

@@ -99,8 +99,8 @@ def _plain(value: Any, *, attributes: bool = False, label: str = "") -> Any:
     if is_dataclass(value):
         hidden = () if attributes or not isinstance(value, Event) else ("attributes",)
         parts = [(each, getattr(value, each.name)) for each in fields(value) if each.init and each.name not in hidden]
-        given = {each.name.removeprefix("_"): plain(part) for each, part in parts if part != each.default}
-        return {label: kind, **given}
+        arguments = {each.name.removeprefix("_"): plain(part) for each, part in parts if part != each.default}
+        return {label: kind, **arguments}
     if kind in _TEXTS:
         key, text_of, _ = _TEXTS[kind]
         return {label: kind, key: text_of(value)}

@@ -170,8 +170,8 @@ class Distinct(Composite):
 
 def with_parts(names: Iterable[str], declared: Iterable[Aggregate | Window]) -> set[str]:
     """Names that a person gives, with what they mean: of a `Distinct` its members, too."""
-    names, counted = {*names}, {each.name: each.source.name for each in declared if isinstance(each.source, Aggregate)}
-    return names | {f"{name}{MEMBERS}" for name in names if counted.get(name) == f"{name}{MEMBERS}"}
+    names, sources = {*names}, {each.name: each.source.name for each in declared if isinstance(each.source, Aggregate)}
+    return names | {f"{name}{MEMBERS}" for name in names if sources.get(name) == f"{name}{MEMBERS}"}
 
 
 MOST_UNITS: Final = 372

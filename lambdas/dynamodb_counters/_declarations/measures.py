@@ -37,8 +37,8 @@ class Frozen(dict[K, V]):
 def shown(declaration: Any) -> str:
     """The repr: fields that few have are in it where they are set."""
     values = [(part, getattr(declaration, part.name)) for part in fields(declaration)]
-    given = [(part.name, value) for part, value in values if part.repr or value != part.default]
-    texts = [f"{name}={value.__name__ if isinstance(value, type) else repr(value)}" for name, value in given]
+    pairs = [(part.name, value) for part, value in values if part.repr or value != part.default]
+    texts = [f"{name}={value.__name__ if isinstance(value, type) else repr(value)}" for name, value in pairs]
     return f"{type(declaration).__name__}({', '.join(texts)})"
 
 

@@ -76,15 +76,15 @@ def _meter(report: Report) -> None:
     }
     add_metrics(metrics, values)
     types, thresholds = (dict(each.most_common(_MOST)) for each in (report.skipped_types, report.skipped_thresholds))
-    for message, key, affected in (
+    for message, key, names in (
         ("items of undeclared types are not counted: let the where of their Items name _type", "types", types),
         ("groups whose items other code has spoiled cross no threshold", "thresholds", thresholds),
         ("names declared otherwise than they are counted: give the changed ones others", "names", [*report.changed]),
         ("names counted though nothing declares them: `counters drop` ends that", "names", [*report.undeclared]),
         ("names not counted, as they contradict what is", "names", [*report.refused]),
     ):
-        if affected:
-            logger.warning(message, extra={key: affected})
+        if names:
+            logger.warning(message, extra={key: names})
     if report.quarantined:
         logger.warning("records quarantined: %d; `counters quarantine list` shows why", report.quarantined)
 
