@@ -137,7 +137,9 @@ def group_key(aggregate: Aggregate, values: Mapping[str, object]) -> tuple[str, 
     """The text of each field of a group."""
     for name in aggregate.fields:
         if name not in values:
-            raise InvalidArgumentError(name, None, f"a value for each of {', '.join(aggregate.fields)}; groups() lists them")
+            raise InvalidArgumentError(
+                name, None, f"a value for each of {', '.join(aggregate.fields)}; groups() lists them"
+            )
     return tuple(key_text(name, values[name]) for name in aggregate.fields)
 
 
