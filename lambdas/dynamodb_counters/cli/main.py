@@ -16,7 +16,7 @@ from dynamodb_counters.cli import commands
 from dynamodb_counters.cli.session import DONE, FAULT, PIPE_CLOSED, WRONG_INPUT, Session, told, with_shared_options
 
 _SECTIONS: Final = {
-    "Read": ("get", "window", "series", "top", "events", "explain"),
+    "Read": ("get", "series", "top", "events", "explain"),
     "Write": ("accept", "retract", "replay", "erase"),
     "Repair": ("verify", "repair", "quarantine"),
     "Operate": ("describe", "thresholds", "backfill", "drop", "dev", "diff"),

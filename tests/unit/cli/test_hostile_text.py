@@ -57,7 +57,6 @@ class Case:
 CASES = {
     "describe": Case(),
     "get": Case(("phones", "time:day=2026-11-19")),
-    "window": Case(("pace", GROUP, "--last", "1h"), prints=False),
     "series": Case(("pace", GROUP, "--last", "1h")),
     "top": Case(("pages",)),
     "events": Case(("view", GROUP, "--limit", "1")),

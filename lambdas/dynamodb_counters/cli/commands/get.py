@@ -1,9 +1,8 @@
-"""``counters get`` and all that reads: ``window``, ``series``, ``top``, ``events``, ``explain`` and ``thresholds``."""
+"""``counters get`` and all that reads: ``series``, ``top``, ``events``, ``explain`` and ``thresholds``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -60,10 +59,6 @@ def get(session: Session, **choices: Any) -> None:
     Without the fields of its sort key, all groups of the partition are listed; without any, with --scan, all groups.
     """
     _read(session, "get", **choices)
-
-
-window: Final = copy(get)
-window.name = "window"
 
 
 @click.command()

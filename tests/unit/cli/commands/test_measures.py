@@ -50,11 +50,11 @@ def document(counters: CountersInMemory, *arguments: str) -> Any:
 
 @pytest.mark.parametrize(("last", "count"), [("2d", 4), ("4d", 5)])
 def test_active_members_of_a_span_are_counted_once(counters: CountersInMemory, last: str, count: int) -> None:
-    assert document(counters, "window", "users", "url=/", "--last", last)["count"] == count
+    assert document(counters, "get", "users", "url=/", "--last", last)["count"] == count
 
 
 def test_percentiles_of_a_span_are_shown(counters: CountersInMemory) -> None:
-    assert "p99" in ask(counters, "window", "paces", "url=/", "--last", "2d").out
+    assert "p99" in ask(counters, "get", "paces", "url=/", "--last", "2d").out
 
 
 def test_the_smallest_of_extremes_are_listed(counters: CountersInMemory) -> None:
@@ -77,11 +77,11 @@ def test_a_series_of_members_or_percentiles_adds_nothing_up(counters: CountersIn
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("window", "sizes", "url=/", "--last", "2d"), "expected no parameters but those of 'sizes': url, p"),
+        (("get", "sizes", "url=/", "--last", "2d"), "expected no parameters but those of 'sizes': url, p"),
         (("series", "paces", "url=/", "--rolling", "1d"), "invalid rolling='1d': expected no parameters but those of"),
         (("top", "sizes", "url=/"), "no ranking 'sizes' is declared"),
-        (("window", "users", "url=/", "--last", "31d"), "the longest of 'users'"),
-        (("window", "users", "url=/", "--last", "24h"), "expected 2 to 30 days, since 'users' counts by the day"),
+        (("get", "users", "url=/", "--last", "31d"), "the longest of 'users'"),
+        (("get", "users", "url=/", "--last", "24h"), "expected 2 to 30 days, since 'users' counts by the day"),
         (("get", "slowest", "url=/", "client=c1"), "expected no parameters but those of 'slowest': url, order"),
     ],
 )

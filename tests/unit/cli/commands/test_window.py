@@ -1,4 +1,4 @@
-"""``counters window`` over a month and of several windows, and counts that lack something."""
+"""``counters get`` of a window over a month and of several windows, and counts that lack something."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _ask(counters: CountersInMemory, *arguments: str) -> Done:
 def test_a_month_of_another_zone_is_counted(counters: CountersInMemory) -> None:
     october = ("--since", "2026-10-01T00:00+02:00", "--until", "2026-11-01T00:00+01:00")
     for name, count in (("usage", 10), ("calls", 1)):
-        asked = ("window", name, "customer=c1", *october)
+        asked = ("get", name, "customer=c1", *october)
         document = _ask(counters, *asked, "--json").document
         assert (document["window"], document["count"], document["end"]) == (name, count, "2026-10-31T23:00:00+00:00")
         assert _ask(counters, *asked).out.splitlines()[0].split() == ["count", str(count)]
@@ -45,11 +45,11 @@ def test_a_month_of_another_zone_is_counted(counters: CountersInMemory) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("window", "spent", "customer=c1", "--last", "1h"), "invalid last='1h': expected no parameters but those of"),
-        (("window", "usage", "plan=free", "--last", "1h"), "invalid plan='free': expected no parameters but those of"),
-        (("window", "usage", "customer=c1", "customer=c2", "--last", "1h"), "the field 'customer' is given twice"),
-        (("window", "usage,calls", "customer=c1", "--last", "1h"), "no aggregate or window 'usage,calls' is declared"),
-        (("window", "usage", "c1", "--last", "1h"), "'c1' is no field=value"),
+        (("get", "spent", "customer=c1", "--last", "1h"), "invalid last='1h': expected no parameters but those of"),
+        (("get", "usage", "plan=free", "--last", "1h"), "invalid plan='free': expected no parameters but those of"),
+        (("get", "usage", "customer=c1", "customer=c2", "--last", "1h"), "the field 'customer' is given twice"),
+        (("get", "usage,calls", "customer=c1", "--last", "1h"), "no aggregate or window 'usage,calls' is declared"),
+        (("get", "usage", "c1", "--last", "1h"), "'c1' is no field=value"),
     ],
 )
 def test_a_refusal_says_what_is_wrong(counters: CountersInMemory, arguments: tuple[str, ...], said: str) -> None:
@@ -72,4 +72,4 @@ def test_a_read_says_which_counts_lack_something() -> None:
     for group in (("customer=c1",), ("customer=c1", "kind=a")):
         assert ask("get", "kinds", *group).err == ""
         assert ask("get", "late", *group).err.startswith("not complete: `counters backfill late`")
-    assert ask("window", "pace", "customer=c1", "--last", "1h").err.startswith("not complete: `counters backfill pace`")
+    assert ask("get", "pace", "customer=c1", "--last", "1h").err.startswith("not complete: `counters backfill pace`")
