@@ -35,8 +35,8 @@ EXPLAIN: Final = r"""
 + free |= {"longest": declared._longest_window}
 ? ../unit/reads/test_explanation.py::test_events_that_where_leaves_out_are_no_lines_and_those_that_wait_are_a_difference
 * a difference is smoothed over
-- difference = {name: number for name, number in differences.items() if number}
-+ difference = {name: number for name, number in differences.items() if number > 0}
+- difference = {name: number for name, number in rest.items() if number}
++ difference = {name: number for name, number in rest.items() if number > 0}
 ? ../unit/reads/test_explanation.py::test_a_group_that_was_changed_by_hand_shows_exactly_that_as_a_difference
 * lines that are not shown do not add up
 - count += 1
@@ -49,11 +49,11 @@ EXPLAIN: Final = r"""
 + heapq.nsmallest(limit, added(),
 ? ../unit/reads/test_explanation.py::test_the_first_lines_are_shown_and_all_add_up
 * the whole table is read unasked
-- if queries is None and not scan:
+- if not scan:
 + if False:
 ? ../unit/reads/test_explanation.py::test_a_scan_is_refused_with_its_price_unless_it_is_asked_for
 * a key of other code is read as if it were escaped
-- if isinstance(source, Items) and templates[0].match(pk) != {name: texts[name] for name in templates[0].fields}:
+- if not is_own and templates[0].match(pk) != {name: texts[name] for name in templates[0].fields}:
 + if False:
 ? ../unit/reads/test_explanation.py::test_items_are_read_by_their_partition_unless_its_key_would_be_escaped
 * packed events are read by the time of another attribute

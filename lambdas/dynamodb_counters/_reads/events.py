@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import localcontext
 from heapq import merge
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._control.registry import read_registry
@@ -56,7 +57,7 @@ from dynamodb_counters._reads.question import SPAN, Question
 from dynamodb_counters._reads.span_reads import add_up, count_intervals
 from dynamodb_counters._reads.table_reads import Item, TableReads, asked_group, query, read_items, scan_units
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import FIRST_SECOND, LAST_SECOND, TOTAL, Interval, Span, seconds_of, utc
+from dynamodb_counters._timeline.tiers import FIRST_SECOND, LAST_SECOND, TOTAL, Span, seconds_of, utc
 from dynamodb_counters.errors import InvalidArgumentError
 
 Range: TypeAlias = tuple[str, str]
@@ -80,8 +81,6 @@ UNEXPLAINED: Final = (
 )
 
 _SIGNS: Final = {"+": 1, "-": -1}
-_Queries: TypeAlias = Sequence[tuple[str, Range]]
-"""Queries: partition keys, each with its first and last sort key."""
 
 
 def time_ranges(prefix: str, start: float, end: float) -> list[Range]:
@@ -202,8 +201,11 @@ class _Listing:
 
     def packed(self, packed: Packed, span: Timespan) -> Iterator[dict[str, Any]]:
         """Rows of chunks, by bucket."""
-        Layouts.of_table(self.table).require(self.event)
-        streams = [self._chunks(packed, part, span) for part in parts_of_wanted(self.event, packed, self.wanted)]
+        retention, bucket, begin = self.event.retention, packed._bucket_seconds, span[0]
+        if retention is not None:
+            # An event that is refused as too late is read no more either, though it may not be deleted yet.
+            begin = max(begin, (self.table.clock() - retention.total_seconds()) // bucket * bucket)
+        streams = self.chunks(packed, (begin, span[1]))
         identity, is_timely = EventIdentity(self.event), _time_filter(packed.time, span)
         for _, chunks in groupby(merge(*streams, key=_bucket), key=_bucket):
             live: dict[bytes, Image] = {}
@@ -218,26 +220,19 @@ class _Listing:
                         live.pop(digest, None)
             yield from (_plain(image) for image in live.values() if is_timely(image))
 
-    def _chunks(self, packed: Packed, part: str, span: Timespan) -> Iterator[Item]:
-        begin, finish = max(FIRST_SECOND, span[0]), min(LAST_SECOND, span[1])
-        name, retention, bucket = self.event.name, self.event.retention, packed._bucket_seconds
-        if retention is not None:
-            # An event that is refused as too late is read no more either, though it may not be deleted yet.
-            begin = max(begin, (self.table.clock() - retention.total_seconds()) // bucket * bucket)
-        if begin < finish:
-            yield from query(self.table, *chunk_range(name, part, bucket, (begin, finish)), consistent=self.consistent)
+    def chunks(self, packed: Packed, span: Timespan) -> Iterator[Iterator[Item]]:
+        """Chunks of a span, part by part."""
+        Layouts.of_table(self.table).require(self.event)
+        begin, finish, bucket = max(FIRST_SECOND, span[0]), min(LAST_SECOND, span[1]), packed._bucket_seconds
+        for part in parts_of_wanted(self.event, packed, self.wanted) if begin < finish else ():
+            pk, first = chunk_key(self.event.name, part, int(begin // bucket * bucket), 0)
+            _, last = chunk_key(self.event.name, part, (math.ceil(finish) - 1) // bucket * bucket, MAX_NUMBER)
+            yield query(self.table, pk, (first, last), consistent=self.consistent)
 
 
 def _require_values(names: Iterable[str], wanted: Wanted, why: str) -> None:
     if missing := [name for name in names if name not in wanted]:
         raise InvalidArgumentError("values", dict(wanted), f"values for {', '.join(missing)}, as {why}")
-
-
-def chunk_range(name: str, part: str, bucket: int, span: Timespan) -> tuple[str, tuple[str, str]]:
-    """Where the chunks of a part lie: its partition key, the first and the last sort key of a time."""
-    pk, first = chunk_key(name, part, int(span[0] // bucket * bucket), 0)
-    _, last = chunk_key(name, part, (math.ceil(span[1]) - 1) // bucket * bucket, MAX_NUMBER)
-    return pk, (first, last)
 
 
 def parts_of_wanted(event: Event, packed: Packed, wanted: Wanted) -> Iterable[str]:
@@ -361,27 +356,29 @@ def explain(table: Table, question: Question, *, scan: bool, limit: int = LINES)
         before = _numbers(table, question)
     source_table = read_registry(table).source
     is_foreign = isinstance(declared.source, Items) if source_table else None
-    source = Table(source_table, table.client) if is_foreign else table
-    queries = None if is_foreign else _queries(table, question)
-    if queries is None and not scan:
-        raise InvalidArgumentError("scan", scan, f"True, for a Scan that takes {scan_units(source):,} read units")
-    sums, count = dict[str, Number](), 0
+    items = None if is_foreign else _selected(table, question)
+    if items is None:
+        source = Table(source_table, table.client) if source_table and is_foreign else table
+        if not scan:
+            raise InvalidArgumentError("scan", scan, f"True, for a Scan that takes {scan_units(source):,} read units")
+        pages = source.client.get_paginator("scan").paginate(TableName=source.name, ConsistentRead=True)
+        items = (item for page in pages for item in page["Items"])
+    rest: Any = Counter()
+    count = 0
 
     def added() -> Iterator[Line]:
         nonlocal count
-        pages = source.client.get_paginator("scan").paginate(TableName=source.name, ConsistentRead=True)
-        scanned = (item for page in pages for item in page["Items"])
-        for line in _lines(question, scanned if queries is None else _queried(table, queries), is_foreign):
+        for line in _lines(question, items, is_foreign):
             count += 1
-            sums.update({name: sums.get(name, 0) + number for name, number in line.adds.items()})
+            rest.subtract(line.adds)
             yield line
 
     with localcontext(EXACT):
         # Of none, it would read none.
         first = heapq.nsmallest(max(limit, 1), added(), key=lambda line: (line.time, *line.key.values()))[:limit]
         after = _numbers(table, question)
-        differences = {name: after.get(name, 0) - sums.get(name, 0) for name in {**after, **sums}}
-    difference = {name: number for name, number in differences.items() if number}
+        rest.update(after)
+    difference = {name: number for name, number in rest.items() if number}
     reason = "" if not difference else CHANGED if before != after else UNEXPLAINED
     return Explanation(after, first, count, difference, reason)
 
@@ -395,8 +392,7 @@ def _numbers(table: Table, question: Question) -> dict[str, Number]:
     if group_fields(declared) == declared.fields:
         [items] = read_items(table, [(ItemLayout(declared), group_key(declared, texts))], consistent=True)
     else:
-        stored = _queried(table, _group_queries(declared, texts))
-        own = (item for item in stored if item.get(TYPE, {}).get("S") == declared.name)
+        own = (item for item in _groups(table, declared, texts) if item.get(TYPE, {}).get("S") == declared.name)
         items = [group for item in own for group in group_items(declared, item)]
     sums = {name: sum(read_number(item, name) for item in items) for name in declared._attributes}
     return {name: number for name, number in sums.items() if number}
@@ -454,50 +450,43 @@ def _time_text(value: TypedValue | None) -> str:
     return ""
 
 
-def _queried(table: Table, queries: _Queries) -> Iterator[Item]:
-    for pk, sort_keys in queries:
-        yield from query(table, pk, sort_keys, consistent=True)
-
-
-def _queries(table: Table, question: Question) -> _Queries | None:
-    """Return the Queries that reach what a group counts; None if its fields do not give the partition."""
+def _selected(table: Table, question: Question) -> Iterator[Item] | None:
+    """Return what a group may count, by Queries; None if its fields do not give the partition."""
     source: Any = question.declared.source
     texts = {name: text for name, text in question.values.items() if parts_of(name) == (name, "", None)}
     if isinstance(source, Event) and source.packed is not None:
-        packed, times = source.packed, _times(question, source.packed.time)
-        Layouts.of_table(table).require(source)
-        if packed.tenant not in (None, *texts):
+        if not texts.keys() >= {*source.packed._tenants}:
             return None
-        parts = parts_of_wanted(source, packed, texts) if times[0] < times[1] else ()
-        return [chunk_range(source.name, part, packed._bucket_seconds, times) for part in parts]
-    if isinstance(source, Items):
-        templates = [template for _, template in source._templates] if source.pk is not None else []
-    else:
-        templates = [source._pk_template, source._sk_template]
-    if not templates or not texts.keys() >= {*templates[0].fields}:
+        listing, times = _Listing(table, source, texts, consistent=True), _times(question, source.packed.time)
+        return chain.from_iterable(listing.chunks(source.packed, times))
+    is_own = not isinstance(source, Items)
+    templates = [source._pk_template, source._sk_template] if is_own else [each for _, each in source._templates]
+    if source.pk is None or not texts.keys() >= {*templates[0].fields}:
         return None
     if isinstance(source, Aggregate):
-        return _group_queries(source, texts)
-    pk, prefix = templates[0].render(texts), templates[1].prefix if templates[1:] else ""
+        return _groups(table, source, texts)
+    pk = templates[0].render(texts)
     # A key of other code is not escaped.
-    if isinstance(source, Items) and templates[0].match(pk) != {name: texts[name] for name in templates[0].fields}:
+    if not is_own and templates[0].match(pk) != {name: texts[name] for name in templates[0].fields}:
         return None
-    return [(pk, (prefix or " ", prefix + LAST_CHARACTER))]
+    return table.partition(pk, "".join(template.prefix for template in templates[1:]))
 
 
-def _times(question: Question, attribute: str) -> tuple[float, float]:
+def _times(question: Question, attribute: str) -> Timespan:
     """Return in which times of an attribute all lies that counts in a group."""
-    declared, texts = question.declared, question.values
-    tiers = [(tier, text) for name, text in texts.items() if (tier := tier_of(name)) and parts_of(name)[0] == attribute]
-    spans = [Interval(tier.start(tier.parse(text)), tier.end(tier.parse(text))) for tier, text in tiers]
-    spans += [question.interval] if isinstance(declared, Window) and declared.time == attribute else []
-    return max([FIRST_SECOND, *(span.start for span in spans)]), min([LAST_SECOND, *(span.end for span in spans)])
+    declared, spans = question.declared, [_ANY_TIME]
+    for name, text in question.values.items():
+        if (tier := tier_of(name)) and parts_of(name)[0] == attribute:
+            spans.append((tier.start(tier.parse(text)), tier.end(tier.parse(text))))
+    if isinstance(declared, Window) and declared.time == attribute:
+        spans.append((question.interval.start, question.interval.end))
+    return max(start for start, _ in spans), min(end for _, end in spans)
 
 
-def _group_queries(aggregate: Aggregate, texts: Mapping[str, str]) -> _Queries:
-    """Return where the groups of a partition lie, or their pages."""
+def _groups(table: Table, aggregate: Aggregate, texts: Mapping[str, str]) -> Iterator[Item]:
+    """Return the groups of a partition, or their pages."""
     pk = aggregate._pk_template.render(texts)
     if not aggregate.pages:
-        return [(pk, sort_key_range([aggregate]))]
+        return query(table, pk, sort_key_range([aggregate]), consistent=True)
     prefix = f"{PAGE_PREFIX}{aggregate.name}#"
-    return [(f"{pk}{PARTITION_MARK}{digit:x}", (prefix, prefix + LAST_CHARACTER)) for digit in range(16)]
+    return chain.from_iterable(table.partition(f"{pk}{PARTITION_MARK}{digit:x}", prefix) for digit in range(16))

@@ -49,15 +49,14 @@ class Large:
         described["Table"]["TableSizeBytes"] += EVENTS * _BYTES
         return described
 
-    def get_paginator(self, operation: str) -> Any:
-        pages = {"scan": self._scanned, "query": self._queried}[operation]
-        return SimpleNamespace(paginate=pages)
+    def query(self, **request: Any) -> Any:
+        page = self._client.query(**request)
+        calls = sum(item.get("_type") == {"S": "call"} for item in page["Items"])
+        self.queries, self.queried = self.queries + bool(calls), self.queried + calls
+        return page
 
-    def _queried(self, **request: Any) -> Iterator[Any]:
-        for page in self._client.get_paginator("query").paginate(**request):
-            calls = sum(item.get("_type") == {"S": "call"} for item in page["Items"])
-            self.queries, self.queried = self.queries + bool(calls), self.queried + calls
-            yield page
+    def get_paginator(self, operation: str) -> Any:
+        return SimpleNamespace(paginate=self._scanned) if operation == "scan" else self._client.get_paginator(operation)
 
     def _scanned(self, **request: Any) -> Iterator[Any]:
         self.scans += 1
