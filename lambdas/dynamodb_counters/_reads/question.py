@@ -244,7 +244,7 @@ class Question:
             raise InvalidArgumentError("last", str(last), f"at most {longest}, the longest of {self.declared.name!r}")
         if self.end is not None:
             return around(self.declared, end - last, end, self.now)
-        return trailing(self.declared, last, self.now if self.as_of is None else self.as_of.timestamp(), self.now)
+        return trailing(self.declared, last, self.as_of, self.now)
 
     @property
     def ends(self) -> tuple[datetime, datetime]:
@@ -354,8 +354,9 @@ def around(declared: Declaration, start: datetime, end: datetime, now: float) ->
     return Interval.around(first, last, declared._unit)
 
 
-def trailing(declared: Declaration, length: timedelta, until: float, now: float) -> Interval:
+def trailing(declared: Declaration, length: timedelta, as_of: datetime | None, now: float) -> Interval:
     """Return a span of whole units, the last one of which holds its end, so far; of a single one, it is refused."""
+    until = now if as_of is None else seconds_of("as_of", as_of)
     require_answerable("last", declared, length)
     interval = Interval.ending_at(until, length, declared._unit)
     require_retained(declared, "last", interval.start, now)

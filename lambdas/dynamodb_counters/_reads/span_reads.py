@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from decimal import Decimal, localcontext
@@ -27,6 +28,7 @@ from dynamodb_counters._timeline.tiers import (
     Interval,
     Period,
     Span,
+    Tier,
     period_start,
     plan_queries,
     read_cost,
@@ -40,7 +42,8 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 Values: TypeAlias = Mapping[str, object]
 Asked: TypeAlias = tuple[Window, Values, Interval]
-Buckets: TypeAlias = list[tuple[int, Mapping[str, Number]]]
+Bucket: TypeAlias = tuple[int, Mapping[str, Number]]
+"""The number of a bucket of its tier, and what it holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,7 @@ class Integral:
         return self.per(self.end - self.start)
 
 
-def add_moments(span: Span, buckets: Iterable[tuple[int, Mapping[str, Number]]]) -> Number:
+def add_moments(span: Span, buckets: Iterable[Bucket]) -> Number:
     """The sum of changes of a level times the moments of these, in seconds since 1970."""
     found: Number = 0
     for bucket, numbers in buckets:
@@ -125,8 +128,8 @@ def add_moments(span: Span, buckets: Iterable[tuple[int, Mapping[str, Number]]])
     return found
 
 
-def add_up(span: Span, buckets: Iterable[tuple[int, Mapping[str, Number]]]) -> Number:
-    """The sum of what buckets hold of a span; each is a number of its tier and its item's total and slots."""
+def add_up(span: Span, buckets: Iterable[Bucket]) -> Number:
+    """The sum of what buckets hold of a span, in their totals and slots."""
     count: Number = 0
     tier, start, end = span.tier, span.interval.start, span.interval.end
     for bucket, numbers in buckets:
@@ -172,7 +175,17 @@ def _count(interval: Interval, numbers: Iterable[Number], *, complete: bool) -> 
     return WindowCount(whole(sum(numbers)), utc(interval.start), utc(interval.end), complete)
 
 
-def _buckets(table: Table, window: Window, pk: str, span: Span, *, consistent: bool) -> Buckets:
+def _parts(tier: Tier, intervals: Iterable[Interval], buckets: Iterable[Bucket]) -> Iterator[tuple[Span, list[Bucket]]]:
+    """Yield each interval as a span of a tier, and which of all buckets, in order, it touches."""
+    every = list(buckets)
+    numbers = [number for number, _ in every]
+    for interval in intervals:
+        span = Span(tier, interval)
+        first, last = span.buckets
+        yield span, every[bisect_left(numbers, first) : bisect_right(numbers, last)]
+
+
+def _buckets(table: Table, window: Window, pk: str, span: Span, *, consistent: bool) -> list[Bucket]:
     """The buckets that a span touches, in order."""
     template, slots = window._sk_template, (TOTAL, *span.tier.slots)
     names = [attribute for slot in slots for attribute in window.measure._attributes(slot)]
@@ -224,8 +237,7 @@ class SpanReader(Generic[Declared, Counted]):
         >>> counters.window(JOBS, customer="c1").last(timedelta(hours=24)).count  # doctest: +SKIP
         7
         """
-        now, until = now_and_until(self._table, as_of)
-        interval = trailing(self._declared, length, until, now)
+        interval = trailing(self._declared, length, as_of, self._table.clock())
         return self._counted([interval], consistent=consistent)[0]
 
     def calendar(
@@ -265,7 +277,8 @@ class SpanReader(Generic[Declared, Counted]):
         if period not in PERIODS:
             raise InvalidArgumentError("period", period, "one of " + ", ".join(map(repr, PERIODS)))
         require_anchor(anchor, period)
-        now, until = now_and_until(self._table, as_of)
+        now = self._table.clock()
+        until = now if as_of is None else seconds_of("as_of", as_of)
         start, unit = period_start(period, until, time_zone(tz), anchor), self._declared._unit
         require_retained(self._declared, "period", start, now)
         end = Interval.ending_at(until, timedelta(seconds=unit), unit).end
@@ -324,7 +337,13 @@ class SpanReader(Generic[Declared, Counted]):
         return self._counted(intervals, consistent=consistent)
 
     def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[Counted]:
-        """The counts of an interval, or of several that adjoin."""
+        """The counts of an interval or several in order, of what lies in pages by the unit of time."""
+        declared: Any = self._declared
+        (values, complete), whole = self._group(), Interval(intervals[0].start, intervals[-1].end)
+        units = numbers_by_unit(self._table, declared, values, whole, consistent=consistent)
+        return [self._sum(*part, complete=complete) for part in _parts(declared._tier, intervals, units)]
+
+    def _sum(self, span: Span, units: Sequence[Bucket], *, complete: bool) -> Counted:
         raise NotImplementedError
 
     def _group(self) -> tuple[dict[str, str], bool]:
@@ -332,11 +351,6 @@ class SpanReader(Generic[Declared, Counted]):
 
     def _around(self, start: datetime, end: datetime) -> Interval:
         return around(self._declared, start, end, self._table.clock())
-
-
-def now_and_until(table: Table, as_of: datetime | None) -> tuple[float, float]:
-    now = table.clock()
-    return now, now if as_of is None else seconds_of("as_of", as_of)
 
 
 class WindowReader(SpanReader[Window, WindowCount]):
@@ -389,15 +403,10 @@ class WindowReader(SpanReader[Window, WindowCount]):
         spans = series_spans(window, intervals)
         if len(spans) > 1:
             return count_intervals(table, [(window, values, interval) for interval in intervals], consistent=consistent)
-        pk = window._pk_template.render(values)
-        held, counts = dict(_buckets(table, window, pk, spans[0], consistent=consistent)), []
+        buckets = _buckets(table, window, window._pk_template.render(values), spans[0], consistent=consistent)
         with localcontext(EXACT):
-            for interval in intervals:
-                part = Span(spans[0].tier, interval)
-                first, last = part.buckets
-                touched = [(bucket, held[bucket]) for bucket in range(first, last + 1) if bucket in held]
-                counts.append(_count(interval, [add_up(part, touched)], complete=complete))
-        return counts
+            parts = _parts(spans[0].tier, intervals, buckets)
+            return [_count(part.interval, [add_up(part, touched)], complete=complete) for part, touched in parts]
 
 
 class ActiveReader(SpanReader[Aggregate, WindowCount]):
@@ -434,27 +443,18 @@ class ActiveReader(SpanReader[Aggregate, WindowCount]):
         return self._counted([Interval.ending_at(each, wanted, unit) for each in ends], consistent=consistent)
 
     def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[WindowCount]:
-        declared, (values, complete) = self._declared, self._group()
-        tier = declared._tier
-        spans = [range(tier.locate(each.start)[0], tier.locate(each.end - 1)[0] + 1) for each in intervals]
-        for span in spans:
-            if len(span) > _longest(declared):
-                allowed = f"a span of at most {_longest(declared)} {tier.name}s, the longest of {self._declared.name!r}"
-                raise InvalidArgumentError("length", f"{len(span)} {tier.name}s", allowed)
-        whole = Interval(intervals[0].start, intervals[-1].end)
-        # The members of each unit, by their gaps.
-        units = numbers_by_unit(self._table, declared, values, whole, consistent=consistent)
-        gaps = {unit: {int(gap): count for gap, count in found.items()} for unit, found in units}
-        return [
-            # Each member of a span counts at the first unit of it at which it is active.
-            WindowCount(
-                sum(n for unit in span for gap, n in gaps.get(unit, {}).items() if gap > unit - span.start),
-                utc(each.start),
-                utc(each.end),
-                complete,
-            )
-            for span, each in zip(spans, intervals, strict=True)
-        ]
+        declared, most, tier = self._declared, _longest(self._declared), self._declared._tier
+        for each in intervals:
+            if (length := (each.end - each.start) // tier.seconds) > most:
+                allowed = f"a span of at most {most} {tier.name}s, the longest of {declared.name!r}"
+                raise InvalidArgumentError("length", f"{length} {tier.name}s", allowed)
+        return super()._counted(intervals, consistent=consistent)
+
+    def _sum(self, span: Span, units: Sequence[Bucket], *, complete: bool) -> WindowCount:
+        first, _ = span.buckets
+        # Each member of a span counts at the first unit of it at which it is active.
+        counts = [n for unit, gaps in units for gap, n in gaps.items() if int(gap) > unit - first]
+        return _count(span.interval, counts, complete=complete)
 
 
 def _longest(declared: Aggregate) -> int:
@@ -521,19 +521,8 @@ class DistributionReader(SpanReader[Aggregate, Distribution]):
     (Decimal('812.5'), Decimal('41.2'))
     """
 
-    def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[Distribution]:
-        declared, (values, complete) = self._declared, self._group()
-        whole, unit = Interval(intervals[0].start, intervals[-1].end), declared._tier
-        units = [*numbers_by_unit(self._table, declared, values, whole, consistent=consistent)]
-        return [
-            _distribution(
-                declared,
-                [bins for at, bins in units if each.start <= unit.start(at) < each.end],
-                each,
-                complete=complete,
-            )
-            for each in intervals
-        ]
+    def _sum(self, span: Span, units: Sequence[Bucket], *, complete: bool) -> Distribution:
+        return _distribution(self._declared, [bins for _, bins in units], span.interval, complete=complete)
 
 
 def read_distribution(
@@ -614,9 +603,9 @@ class WindowReads(TableReads):
         --------
         >>> counters.window_many([(JOBS, c1), (JOBS, c2)], timedelta(hours=24))  # doctest: +SKIP
         """
-        now, until = now_and_until(self._table, as_of)
-        requested = []
-        for window, values in wanted:
-            require_declaration(window, Window)
-            requested.append((window, values, trailing(window, length, until, now)))
+        now = self._table.clock()
+        requested = [
+            (window, values, trailing(require_declaration(window, Window), length, as_of, now))
+            for window, values in wanted
+        ]
         return count_intervals(self._table, requested, consistent=consistent)
