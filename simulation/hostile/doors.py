@@ -227,7 +227,7 @@ def counter_api(name: str, *, tenant: bool = False, throttled: bool = False) -> 
     reached: Any = Throttled(client, random.Random(0)) if throttled else client
     counters = Counters(client.name, client=reached, bulk="put", clock=lambda: NOW)
     counters._table = replace(counters._table, sleep=lambda _: None)
-    resources = CountResources(counters, SERVED, lambda: NOW)
+    resources = CountResources(counters, SERVED)
     environment = {"TENANT": json.dumps(TENANT)} if tenant else {}
     environment |= {"DECLARATIONS": encode(DECLARATIONS), "EVENTS": encode((VIEW, HIT))}
 

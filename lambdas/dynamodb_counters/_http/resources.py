@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime, timedelta
 from functools import partial
 from http import HTTPStatus
@@ -50,7 +50,6 @@ from dynamodb_counters._reads.span_reads import (
     read_distribution,
     series_spans,
 )
-from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import Interval, Span, plan_queries, read_cost, utc
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -117,11 +116,8 @@ _SUMMARIES: Final = {
 class CountResources:
     """Counts and events of the given declarations, of no values but those to which a caller is `bound`."""
 
-    def __init__(
-        self, counters: Counters, declarations: Iterable[Declaration | Event], clock: Callable[[], float]
-    ) -> None:
-        self._documents = Documents(counters, clock)
-        self._served = tuple(declarations)
+    def __init__(self, counters: Counters, declarations: Iterable[Declaration | Event]) -> None:
+        self._counters, self._served = counters, tuple(declarations)
 
     def read(self, name: str, query_string: str, bound: Bound = _NONE, *, resource: str = "get") -> Document:
         """Answer a request about a declaration."""
@@ -139,8 +135,7 @@ class CountResources:
             raise ProblemError("a parameter is given more than once")
         for option in values.keys() & {*options_of(declared, resource)}:
             options[option] = values.pop(option)
-        now, values = self._documents.clock(), filled_in(values, bound)
-        return self._documents.answer(Question.parse(declared, resource, options, values, now, is_bounded=True))
+        return answer(self._counters, self._asked(declared, resource, options, filled_in(values, bound)))
 
     def batch(self, document: object, bound: Bound = _NONE) -> Document:
         """Read groups of any aggregates and spans of any windows, as a request's body lists them."""
@@ -153,7 +148,7 @@ class CountResources:
             [self._requested(kind, index, entry, bound) for index, entry in enumerate(entries.get(kind, ()))]
             for kind in BATCH
         )
-        results = self._documents.counters.get_many([(each.declared, each.values) for each in groups])
+        results = self._counters.get_many([(each.declared, each.values) for each in groups])
         answers = {
             "groups": [group_document(each.declared.name, group) for each, group in zip(groups, results, strict=True)],
             "windows": self._windows(windows),
@@ -166,8 +161,12 @@ class CountResources:
     def _windows(self, questions: Sequence[Question]) -> list[Document]:
         spans = [(each.declared, each.values, each.interval) for each in questions]
         require_cost([span for window, _, interval in spans for span in plan_queries(window._kept_tiers, interval)])
-        counts = count_intervals(self._documents.table, spans, consistent=False)
+        counts = count_intervals(self._counters._table, spans, consistent=False)
         return [count_document(each, plain(count)) for each, count in zip(questions, counts, strict=True)]
+
+    def _asked(self, declared: Any, resource: str, options: Bound, values: Bound) -> Question:
+        now = self._counters._table.clock()
+        return Question.parse(declared, resource, options, values, now, is_bounded=True)
 
     def _declared(self, name: str, what: str, served: Iterable[Declaration | Event]) -> Any:
         by_name = {each.name: each for each in served}
@@ -189,7 +188,7 @@ class CountResources:
         if sum(map(len, values.values())) > MAX_GROUP_BYTES:
             raise ProblemError(f"invalid {where}.values: expected at most {MAX_GROUP_BYTES} bytes, as a group has")
         declared = self._declared(texts.pop(member), member, batched(self._served, declarable))
-        question = Question.parse(declared, "get", texts, values, self._documents.clock(), is_bounded=True)
+        question = self._asked(declared, "get", texts, values)
         if not question.is_whole:
             raise ProblemError(f"invalid {where}.values: expected a value for each of {', '.join(declared.fields)}")
         return question
@@ -200,83 +199,73 @@ def batched(served: Iterable[Declaration | Event], kind: type[Declaration]) -> l
     return [each for each in served if isinstance(each, kind) and group_fields(each) == each.fields]
 
 
-@dataclass(frozen=True)
-class Documents:
-    """Answers to questions about the counts and events of a table."""
-
-    counters: Counters
-    clock: Callable[[], float]
-
-    def answer(self, question: Question) -> Document:
-        kind = question.resource if question.resource in ("top", "series") else kind_of(question.declared)
-        return _READS[kind](self, question)
-
-    @property
-    def table(self) -> Table:
-        return self.counters._table  # noqa: SLF001 - the readers of this package
+def answer(counters: Counters, question: Question) -> Document:
+    """Answer a question about the counts and events of a table."""
+    kind = question.resource if question.resource in ("top", "series") else kind_of(question.declared)
+    return _READS.get(kind, _span)(counters, question)
 
 
-def _get(documents: Documents, question: Question) -> Document:
+def _get(counters: Counters, question: Question) -> Document:
     aggregate, values, consistent = question.declared, question.values, question.consistent
     if question.is_whole:
-        return group_document(aggregate.name, documents.counters.get(aggregate, values, consistent=consistent))
+        return group_document(aggregate.name, counters.get(aggregate, values, consistent=consistent))
     start = question.next
     after = (start.pk, start.sk) if start.sk else None
-    groups = list_groups(documents.table, aggregate, values, after, scan=question.scan, consistent=consistent)
+    groups = list_groups(counters._table, aggregate, values, after, scan=question.scan, consistent=consistent)
     # A Scan has no order of keys: a position is after all that the client has had.
     listed = (
         (Position(number, *place), group_document(aggregate.name, group))
         for number, (place, group) in enumerate(groups, max(start.seconds, 0) + 1)
     )
-    return {"aggregate": aggregate.name, **_page(documents, "groups", listed, question)}
+    return {"aggregate": aggregate.name, **_page(counters, "groups", listed, question)}
 
 
-def _top(documents: Documents, question: Question) -> Document:
+def _top(counters: Counters, question: Question) -> Document:
     aggregate = question.declared
-    groups = documents.counters.top(aggregate, question.values, count=question.limit)
+    groups = counters.top(aggregate, question.values, count=question.limit)
     # A group that is deleted meanwhile has no values, if its key is hashed.
     entries = [group_document(aggregate.name, group) for group in groups if group.values]
     return {"aggregate": aggregate.name, "groups": fitting(entries)}
 
 
-def _span(documents: Documents, question: Question) -> Document:
-    [count] = _counts(documents, question, [question.interval])
+def _span(counters: Counters, question: Question) -> Document:
+    [count] = _counts(counters, question, [question.interval])
     return count_document(question, plain(count, question.p))
 
 
-def _series(documents: Documents, question: Question) -> Document:
-    counts = _counts(documents, question, question.steps)
+def _series(counters: Counters, question: Question) -> Document:
+    counts = _counts(counters, question, question.steps)
     return count_document(question, {"series": [plain(count, question.p) for count in counts]})
 
 
 def _counts(
-    documents: Documents, question: Question, intervals: Sequence[Interval]
+    counters: Counters, question: Question, intervals: Sequence[Interval]
 ) -> Sequence[WindowCount | Distribution]:
     declared, kind = question.declared, _READERS[kind_of(question.declared)]
     if question.is_bounded and isinstance(declared, Window):
         require_cost(series_spans(declared, intervals))
     elif question.is_bounded and (units := (intervals[-1].end - intervals[0].start) // declared._unit) > MAX_UNITS:
         raise InvalidArgumentError("span", f"{units} units of {declared.name!r}", f"at most {MAX_UNITS}")
-    reader: SpanReader[Any, Any] = kind(documents.table, declared, question.values)
+    reader: SpanReader[Any, Any] = kind(counters._table, declared, question.values)
     return reader._counted(intervals, consistent=question.consistent)
 
 
-def _distribution(documents: Documents, question: Question) -> Document:
-    table, declared = documents.table, question.declared
+def _distribution(counters: Counters, question: Question) -> Document:
+    table, declared = counters._table, question.declared
     distribution = read_distribution(table, declared, question.values, consistent=question.consistent)
     return count_document(question, plain(distribution, question.p))
 
 
-def _extremes(documents: Documents, question: Question) -> Document:
+def _extremes(counters: Counters, question: Question) -> Document:
     declared, orders = question.declared, ORDERS if question.order is None else (question.order,)
-    read = partial(read_extremes, documents.table, declared, question.values, consistent=question.consistent)
+    read = partial(read_extremes, counters._table, declared, question.values, consistent=question.consistent)
     ends = {order: fitting([plain(each) for each in read(order, question.limit)]) for order in orders}
     return {"extremes": declared.name, "values": question.values, **ends}
 
 
-def _events(documents: Documents, question: Question) -> Document:
+def _events(counters: Counters, question: Question) -> Document:
     """Events by time and key, or plain ones by their sort key."""
-    event, read = question.declared, partial(documents.counters.events, question.declared, question.values)
+    event, read = question.declared, partial(counters.events, question.declared, question.values)
     read = partial(read, consistent=question.consistent)
     if event.packed is None:
         is_timed = (question.last, question.start, question.end, question.time) != (None,) * 4
@@ -284,34 +273,34 @@ def _events(documents: Documents, question: Question) -> Document:
         listed = read(after=question.next.sk, time=question.time, **ends)
         entries: Entries = ((_position(event, values), values) for values in listed)
     else:
-        entries = _by_time(documents, event.packed, question, read)
-    return {"event": event.name, **_page(documents, "events", entries, question)}
+        entries = _by_time(counters, event.packed, question, read)
+    return {"event": event.name, **_page(counters, "events", entries, question)}
 
 
-def _by_time(documents: Documents, packed: Packed, question: Question, read: Read) -> Entries:
+def _by_time(counters: Counters, packed: Packed, question: Question, read: Read) -> Entries:
     """Each event with its position, and a position alone where a span of time begins that takes another read."""
     start, end = question.ends
     start, bucket, width = max(start, utc(question.next.seconds)), packed._bucket_seconds, 1
     while start < end:
         begin = math.floor(start.timestamp())
         yield Position(begin, "", ""), None
-        asked_at = documents.clock()
+        asked_at = counters._table.clock()
         boundary = (begin // bucket + width) * bucket
         until = utc(boundary) if boundary < end.timestamp() else end
         events = [(_position(question.declared, values), values) for values in read(start=start, end=until)]
         # Chunks grow while a client pages through them: only an event's own time and key hold their place.
         yield from sorted(events, key=itemgetter(0))
-        width = width * 2 if documents.clock() - asked_at < _SLICE_SECONDS else 1
+        width = width * 2 if counters._table.clock() - asked_at < _SLICE_SECONDS else 1
         start = until
 
 
-def _page(documents: Documents, kind: str, entries: Entries, question: Question) -> Document:
+def _page(counters: Counters, kind: str, entries: Entries, question: Question) -> Document:
     """Entries after the page before, as many as a page holds, and the token of the page after it, if any."""
     last, page, size = question.next, list[Mapping[str, Any]](), 0
-    deadline = documents.clock() + MAX_PAGE_SECONDS
+    deadline = counters._table.clock() + MAX_PAGE_SECONDS
     for position, values in entries:
         if values is None:
-            if documents.clock() >= deadline:
+            if counters._table.clock() >= deadline:
                 return {kind: page, "next": position.token}
         elif position > question.next:
             size += len(write_json(values))
@@ -323,19 +312,16 @@ def _page(documents: Documents, kind: str, entries: Entries, question: Question)
 
 
 _READERS: Final = {"window": WindowReader, "active": ActiveReader, "distributions": DistributionReader}
-_READS: Final[Mapping[str, Callable[[Documents, Question], Document]]] = {
+_READS: Final[Mapping[str, Callable[[Counters, Question], Document]]] = {
     "get": _get,
     "top": _top,
-    "window": _span,
     "series": _series,
-    "active": _span,
-    "distributions": _span,
     "distribution": _distribution,
     "extremes": _extremes,
     "events": _events,
     "packed": _events,
 }
-"""By kind of declaration, or by what is asked of it: the read that answers."""
+"""By kind of declaration, or by what is asked of it: the read that answers; else one of a span."""
 
 
 def group_document(name: str, group: Group) -> Document:

@@ -127,7 +127,7 @@ class Session:
     def counters(self) -> Counters:
         """The library's view of the table: all reads go through it."""
         made = Counters(self.table.name, client=self.table.client)
-        made._table = self.table  # noqa: SLF001 - with the session's clock and pauses
+        made._table = self.table  # With the session's clock and pauses
         return made
 
     @cached_property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Callable
 from functools import cache, partial
 from http import HTTPStatus
@@ -39,7 +38,7 @@ app = APIGatewayHttpResolver()
 @cache
 def resources() -> CountResources:
     """Create the resources of the environment's declarations once per process."""
-    return CountResources(Counters(os.environ["TABLE_NAME"]), _served(), time.time)
+    return CountResources(Counters(os.environ["TABLE_NAME"]), _served())
 
 
 def _tenant() -> Any:

@@ -127,7 +127,7 @@ def test_names_of_derived_fields_are_parameters_and_arguments(query: str | None)
 
         if query is None:
             query = urlencode({"status:class": "5xx", "plan?free": "pro", _SIZE: "..005"})
-        found = CountResources(counters, (by,), clock=counters.clock).read("by", query, resource="get")
+        found = CountResources(counters, (by,)).read("by", query, resource="get")
         arguments = (
             "get",
             "by",
@@ -198,7 +198,7 @@ def test_values_below_the_first_bound_have_a_bin() -> None:
 def test_the_bin_below_is_shown_in_json_and_by_commands() -> None:
     with counters_in_memory([_SPEED]) as counters:
         _accept(counters, -7, 0)
-        shown = CountResources(counters, (_SPEED,), clock=counters.clock).read("speed", "", resource="get")
+        shown = CountResources(counters, (_SPEED,)).read("speed", "", resource="get")
         get = run("get", "speed", "--table=counters", client=counters.client, clock=counters.clock)
     assert shown["measures"]["ms"] == {"<0": 1, "0": 1, "50": 0}
     assert [line.split()[:2] for line in get.out.splitlines()][-3:] == [["<0", "1"], ["0", "1"], ["50", "0"]]

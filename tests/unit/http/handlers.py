@@ -78,7 +78,7 @@ def resources_of(
     client: MemoryTable, declarations: Sequence[Declaration | Event] = (*DECLARATIONS, *EVENTS)
 ) -> CountResources:
     """The resources over the counts and events of a table."""
-    return CountResources(counters_of(client), declarations, lambda: NOW)
+    return CountResources(counters_of(client), declarations)
 
 
 @dataclass

@@ -64,7 +64,7 @@ def counted(*views: Values) -> MemoryTable:
 def serve(monkeypatch: pytest.MonkeyPatch, client: Any) -> Counters:
     counters = Counters("counters", client=client, clock=lambda: NOW)
     counters._table = replace(counters._table, sleep=lambda _: None)
-    environment(monkeypatch, CountResources(counters, (*SERVED, VIEW), lambda: NOW))
+    environment(monkeypatch, CountResources(counters, (*SERVED, VIEW)))
     return counters
 
 
@@ -279,7 +279,7 @@ def test_a_span_that_is_no_longer_retained_is_refused(
 ) -> None:
     short = Window("short", VIEW, pk="S#{url}", time="time", retention=timedelta(days=2), longest=None)
     counters = Counters("counters", client=ranked_table(), clock=lambda: NOW)  # type: ignore[arg-type]
-    environment(monkeypatch, CountResources(counters, [short], lambda: NOW))
+    environment(monkeypatch, CountResources(counters, [short]))
     status, problem = get(path, url="/", **span)
     assert (status, "'short' retains no more" in problem["detail"]) == (400, True)
     assert problem["detail"].startswith(f"invalid {next(iter(span))}=")

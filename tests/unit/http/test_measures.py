@@ -182,7 +182,7 @@ def test_a_batch_of_windows_that_is_none_is_refused(counted: CountResources, doc
 
 def test_the_spans_of_a_batch_have_one_bound() -> None:
     with counters_in_memory([KEPT], now=datetime(2026, 12, 31, tzinfo=UTC)) as counters:
-        resources = CountResources(counters, [KEPT], counters.clock)
+        resources = CountResources(counters, [KEPT])
         span = {"window": "kept", "values": {}, "start": "2026-01-01T00:00:00Z", "end": "2026-07-01T00:00:00Z"}
         other = {**span, "start": "2026-07-01T00:00:00Z", "end": "2026-12-31T00:00:00Z"}
         for one in (span, other):

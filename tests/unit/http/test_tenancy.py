@@ -66,7 +66,7 @@ def queue(monkeypatch: pytest.MonkeyPatch) -> Queue:
     aggregator = Aggregator(table, (DAILY, MIXED, RECENT), quarantine_retention_seconds=86_400, single_shard=True)
     [shard] = [shard.id for shard in client.stream.shards()]
     aggregator.handle({"Records": client.stream.read(shard, None, 10**6).records})
-    environment(monkeypatch, CountResources(counters, SERVED, lambda: NOW))
+    environment(monkeypatch, CountResources(counters, SERVED))
     monkeypatch.setenv("TENANT", json.dumps(TENANT))
     monkeypatch.setenv("CACHE_CONTROL", "private, max-age=5")
     queue = Queue()

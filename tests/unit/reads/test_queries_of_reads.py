@@ -107,7 +107,7 @@ def test_queries_are_as_consistent_as_asked(
 def test_answers_over_http_are_as_consistent_as_asked(
     counters: Counters, queries: list[dict[str, Any]], resource: str, name: str, query: str, consistent: bool
 ) -> None:
-    resources = CountResources(counters, [VIEWS, USAGE, VIEW, HIT], NOW.timestamp)
+    resources = CountResources(counters, [VIEWS, USAGE, VIEW, HIT])
     resources.read(name, f"{query}&consistent={str(consistent).lower()}", resource=resource)
     assert {one["ConsistentRead"] for one in queries if not _of_bookkeeping(one)} == {consistent}
 
@@ -115,7 +115,7 @@ def test_answers_over_http_are_as_consistent_as_asked(
 def test_a_page_of_packed_events_begins_where_the_one_before_ended(
     counters: Counters, queries: list[dict[str, Any]]
 ) -> None:
-    resources = CountResources(counters, [HIT], NOW.timestamp)
+    resources = CountResources(counters, [HIT])
     span = "start=2026-11-19T00:00:00Z&end=2026-11-20T00:00:00Z"
     resources.read("hit", span, resource="events")
     all_of_it = len(queries)

@@ -19,7 +19,7 @@ from dynamodb_counters._control.counted_names import NameStates
 from dynamodb_counters._declarations import TimeWeighted, Window
 from dynamodb_counters._fold.crossing_events import event_entry
 from dynamodb_counters._http.requests import read_json
-from dynamodb_counters._http.resources import Document, Documents
+from dynamodb_counters._http.resources import Document, answer
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import CROSSING_PREFIX
 from dynamodb_counters._reads.events import explain as explain_question
@@ -96,34 +96,26 @@ def series(session: Session, **choices: Any) -> None:
 def _read(
     session: Session, resource: str, name: str, group: tuple[str, ...], *, everything: bool = False, **choices: Any
 ) -> None:
-    """Ask a declaration, print the answer, then say what it lacks."""
+    """Ask a declaration, print the answer, of a level with its ends and integral, then say what it lacks."""
     if everything:
         choices["limit"] = choices["limit"] or str(MAX_LIMIT)
     question = session.ask(resource, name, group, choices)
-    answer = _answer(session, question, everything=everything)
-    session.emit(answer, _shown(question, answer))
-    if resource != "events" and not NameStates.of_table(session.table).complete(question.declared):
-        session.tell(f"not complete: `counters backfill {name}` counts what was there before")
-    if answer.get("next"):
-        session.tell(f"there are more: --next {answer['next']}, or --all")
-
-
-def _answer(session: Session, question: Question, *, everything: bool = False) -> Document:
-    """The answer to a question, with all of its pages if wanted; of a level its ends and its integral, too."""
-    documents = Documents(session.counters, session.clock)
-    answer = page = documents.answer(question)
+    document = page = answer(session.counters, question)
     while everything and page.get("next"):
-        page = documents.answer(replace(question, next=Position.parse("next", page["next"])))
-        [name] = page.keys() & _LISTS.keys()
-        answer[name] += page[name]
-        answer["next"] = page["next"]
+        page = answer(session.counters, replace(question, next=Position.parse("next", page["next"])))
+        [listed] = page.keys() & _LISTS.keys()
+        document |= {listed: document[listed] + page[listed], "next": page["next"]}
     declared = question.declared
-    if question.resource == "get" and isinstance(declared, Window) and isinstance(declared.measure, TimeWeighted):
-        start, end = (datetime.fromisoformat(answer[name]) for name in ("start", "end"))
+    if resource == "get" and isinstance(declared, Window) and isinstance(declared.measure, TimeWeighted):
+        start, end = (datetime.fromisoformat(document[end]) for end in ("start", "end"))
         level = session.counters.window(declared, question.values).integral(start, end, consistent=question.consistent)
         unit_hours = level.per(timedelta(hours=1))
-        answer |= {"opening": level.opening, "closing": level.closing, "unit_hours": unit_hours}
-    return answer
+        document |= {"opening": level.opening, "closing": level.closing, "unit_hours": unit_hours}
+    session.emit(document, _shown(question, document))
+    if resource != "events" and not NameStates.of_table(session.table).complete(declared):
+        session.tell(f"not complete: `counters backfill {name}` counts what was there before")
+    if document.get("next"):
+        session.tell(f"there are more: --next {document['next']}, or --all")
 
 
 def _shown(question: Question, answer: Document) -> RenderableType:
@@ -230,8 +222,7 @@ _LISTS: Final = {"groups": _groups, "events": _events, "series": _bars}
 
 
 @click.command()
-@click.argument("name")
-@click.argument("group", nargs=-1, metavar="[FIELD=VALUE]…")
+@_GROUP
 @asking(*SPAN)
 @click.option("--limit", default=20, type=click.IntRange(0), help="Lines to show.")
 @click.option("--scan", is_flag=True, help="Read the whole table, if nothing less will do.")
