@@ -152,8 +152,8 @@ WRITES: Final = r"""
 
 == _reads/table_reads.py
 * a reader takes a page of any level for the right one
-- if levels.learn(layout.name, found[index], item):
-+ if levels.learn(layout.name, found[index], item) or True:
+- if levels.learn(places[index][0].name, page, item):
++ if levels.learn(places[index][0].name, page, item) or True:
 ? test_page_guards.py::test_a_reader_that_guesses_wrong_asks_on
 * a unit is read from its first page alone
 - if page.level:

@@ -94,26 +94,32 @@ def read_items(table: Table, wanted: Sequence[Wanted], *, consistent: bool) -> l
     keys = [[] if layout.pages else layout.keys(group) for layout, group in wanted]
     plain = [key for some in keys for key in some]
     found = get_items(table, plain, consistent=consistent) if plain else {}
-    shown = iter(_paged(table, wanted, consistent=consistent))
-    items = [[found.get(identity(key), {}) for key in some] or [next(shown)] for some in keys]
-    return [[item for item in some if item] for some in items]
+    places = [(layout.pages, *layout.address(group)) for layout, group in wanted if layout.pages]
+    pages = iter(_pages_at(table, places, consistent=consistent))
+    items: list[list[Image]] = []
+    for (layout, group), some in zip(wanted, keys, strict=True):
+        own = [found.get(identity(key), {}) for key in some]
+        if layout.pages and (item := next(pages)[1]):
+            own = [layout.pages.group(item, layout.page_texts(group))]
+        items.append([item for item in own if item])
+    return items
 
 
-def _paged(table: Table, wanted: Sequence[Wanted], *, consistent: bool) -> list[Image]:
-    """Of each group in a page what would be its item, empty if there is no page."""
-    shown, levels = dict[int, Image](), PageLevels.of_table(table)
-    paged = [(layout, layout.pages, group) for layout, group in wanted if layout.pages]
-    while len(shown) < len(paged):
-        left = {index: each for index, each in enumerate(paged) if index not in shown}
-        found = {at: levels.locate(layout.name, *layout.address(group)) for at, (layout, _, group) in left.items()}
-        keys = {index: typed_key(paged[index][1].key(page)) for index, page in found.items()}
+def _pages_at(
+    table: Table, places: Sequence[tuple[PageLayout, str, int]], *, consistent: bool
+) -> list[tuple[Page, Image]]:
+    """The pages of shelves in which hashes lie, with their items; empty ones if there are none."""
+    found, levels = dict[int, tuple[Page, Image]](), PageLevels.of_table(table)
+    while left := [index for index in range(len(places)) if index not in found]:
+        pages = {index: levels.locate(places[index][0].name, *places[index][1:]) for index in left}
+        keys = {index: typed_key(places[index][0].key(page)) for index, page in pages.items()}
         items = get_items(table, keys.values(), consistent=consistent)
-        for index, (layout, pages, group) in left.items():
+        for index, page in pages.items():
             item = items.get(identity(keys[index]), {})
             consistent |= not item
-            if levels.learn(layout.name, found[index], item):
-                shown[index] = pages.group(item, layout.page_texts(group)) if item else {}
-    return [shown[index] for index in range(len(paged))]
+            if levels.learn(places[index][0].name, page, item):
+                found[index] = page, item
+    return [found[index] for index in range(len(places))]
 
 
 def walk(
@@ -162,7 +168,7 @@ def numbers_of(aggregate: Aggregate, groups: list[Image]) -> dict[str, Number]:
 def _pages(table: Table, layout: PageLayout, shelf: str, place: int, *, consistent: bool) -> Iterator[Image]:
     known = consistent
     while place < _END:
-        page, item = _page_at(table, layout, shelf, place, consistent=known)
+        [(page, item)] = _pages_at(table, [(layout, shelf, place)], consistent=known)
         if item:
             yield item
         elif not page.is_lost:
@@ -178,15 +184,3 @@ def _pages(table: Table, layout: PageLayout, shelf: str, place: int, *, consiste
                 place = found.end
         # Another partition follows, or a page is missing that is there: its reads were stale.
         known = True
-
-
-def _page_at(table: Table, layout: PageLayout, shelf: str, number: int, *, consistent: bool) -> tuple[Page, Image]:
-    """The page in which a hash lies; an empty one if there are none."""
-    levels = PageLevels.of_table(table)
-    while True:
-        page = levels.locate(layout.name, shelf, number)
-        key = typed_key(layout.key(page))
-        item = get_items(table, [key], consistent=consistent).get(identity(key), {})
-        if levels.learn(layout.name, page, item):
-            return page, item
-        consistent |= not item
