@@ -163,7 +163,7 @@ class Session:
         declared = self._find(name, resource)
         given = ((name, value) for name, value in options.items() if value is not None)
         texts = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in given}
-        return Question.parse(declared, resource, texts, fields_of(values, None), self.clock())
+        return Question.parse(declared, resource, texts, fields_of(values), self.clock())
 
     def _find(self, name: str, resource: str) -> Any:
         """The declaration with a name of which there is something to ask; otherwise a usage error that lists them."""
@@ -287,16 +287,13 @@ def moment(text: str) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def fields_of(given: Sequence[str], known: Sequence[str] | None) -> dict[str, str]:
-    """The values of `known` fields given as field=value; None for any field."""
+def fields_of(given: Sequence[str]) -> dict[str, str]:
+    """The values of fields given as field=value."""
     values: dict[str, str] = {}
-    listed = f"; the fields are: {', '.join(known)}" if known else ""
     for text in given:
         name, equals, value = text.partition("=")
         if not equals:
-            raise click.UsageError(f"{text!r} is no field=value{listed}")
-        if known is not None and name not in known:
-            raise click.UsageError(f"there is no field {name!r}{listed}")
+            raise click.UsageError(f"{text!r} is no field=value")
         if name in values:
             raise click.UsageError(f"the field {name!r} is given twice")
         values[name] = value
@@ -312,11 +309,8 @@ def asking(*names: str) -> Callable[[Command], Command]:
     for name in names:
         option, flag = OPTIONS[name], _FLAGS.get(name, f"--{name.replace('_', '-')}")
         kind: dict[str, Any] = {"type": moment} if option.schema.get("format") else {}
-        kind = (
-            {"is_flag": True, "flag_value": "true", "default": None}
-            if option.schema.get("enum") == ["true", "false"]
-            else kind
-        )
+        if option.schema.get("enum") == ["true", "false"]:
+            kind = {"is_flag": True, "flag_value": "true", "default": None}
         decorators.append(click.option(flag, name, help=f"{option.description}.", **kind))
     return options(*decorators)
 

@@ -182,8 +182,7 @@ def erase(session: Session, name: str, fields: Sequence[str], *, dry_run: bool, 
     Run it again once the stream's records are counted, at the latest after 24 hours.
     """
     event = session.find_event(name)
-    values = fields_of(fields, event.fields)
-    eraser = Eraser(session.table, event, values)
+    eraser = Eraser(session.table, event, fields_of(fields))
     if dry_run:
         _show(session, "found", eraser.find())
         return DONE

@@ -48,7 +48,7 @@ def test_erasing_asks_first_and_reports_by_place(bench: Workbench) -> None:
     ("arguments", "said"),
     [
         (("erase", "visits", "client=x", "--counts", "keep"), "no event 'visits' is declared"),
-        (("erase", "visit", "town=x", "--counts", "keep"), "there is no field 'town'; the fields are: client, at"),
+        (("erase", "visit", "town=x", "--counts", "keep"), "a value for one or more fields of the key: client, at"),
         (("erase", "visit", "--counts", "keep"), "Missing argument"),
         (("erase", "visit", "client=x"), "Missing option '--counts'"),
     ],
