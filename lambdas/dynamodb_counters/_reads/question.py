@@ -139,23 +139,11 @@ def _shares(name: str, text: str) -> tuple[str, ...]:
     return tuple(text.split(","))
 
 
-def _zone(_: str, text: str) -> tzinfo:
-    return time_zone(text)
-
-
-def _flag(_: str, text: str) -> bool:
-    return text == "true"
-
-
-def _text(_: str, text: str) -> str:
-    return text
-
-
 class Option(NamedTuple):
     """How the text of an option is described, and parsed; its schema is OpenAPI's."""
 
     description: str
-    parse: Callable[[str, str], Any]
+    parse: Callable[[str, str], Any] = lambda _, text: text
     schema: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -163,8 +151,9 @@ _TIME: Final = {"format": "date-time"}
 _LENGTH: Final = {"pattern": f"^{_DURATION}$"}
 _STEP: Final = {"pattern": f"^({_DURATION}|{'|'.join(PERIODS)})$"}
 _DAY: Final = {"type": "integer", "minimum": 1, "maximum": 31, "default": 1}
+_ZONE: Final = (lambda _, text: time_zone(text), {"default": "UTC"})
 _P: Final = {"pattern": f"^{_SHARES}$", "default": ",".join(SHARES)}
-_FLAG: Final = {"enum": ["true", "false"], "default": "false"}
+_FLAG: Final = (lambda _, text: text == "true", {"enum": ["true", "false"], "default": "false"})
 _STEPS_TEXT: Final = "Length of a step, or hour, day, week, month or year; default: by the span"
 
 
@@ -184,16 +173,16 @@ class Question:
     start: Annotated[datetime | None, Option("First moment of the span, instead of `last`", _moment, _TIME)] = None
     end: Annotated[datetime | None, Option("First moment after the span; default: now", _moment, _TIME)] = None
     step: Annotated[Step | None, Option(_STEPS_TEXT, _step, _STEP)] = None
-    tz: Annotated[tzinfo, Option("Time zone, such as Europe/Berlin", _zone, {"default": "UTC"})] = UTC
+    tz: Annotated[tzinfo, Option("Time zone, such as Europe/Berlin", *_ZONE)] = UTC
     anchor: Annotated[int, Option("Day on which months begin, at the latest their last", _integer(31), _DAY)] = 1
     rolling: Annotated[timedelta | None, Option("Trailing span for each unit of time", parse_duration, _LENGTH)] = None
     p: Annotated[tuple[str, ...], Option("Shares of the percentiles; 1 is the maximum", _shares, _P)] = SHARES
-    order: Annotated[str | None, Option("From which end; default: from both", _text, {"enum": [*ORDERS]})] = None
+    order: Annotated[str | None, Option("From which end; default: from both", schema={"enum": [*ORDERS]})] = None
     limit: Annotated[int, Option("Most to list; a page may have fewer, even none", _integer(MAX_LIMIT))] = _LIMITS[0]
     next: Annotated[Position, Option("The 'next' of the page before", Position.parse)] = FIRST
-    consistent: Annotated[bool, Option("Read strongly consistently, at twice the read units", _flag, _FLAG)] = False
-    scan: Annotated[bool, Option("Read the whole table, if nothing less will do", _flag, _FLAG)] = False
-    time: Annotated[str | None, Option("Attribute with the time of events that are not packed", _text)] = None
+    consistent: Annotated[bool, Option("Read strongly consistently, at twice the read units", *_FLAG)] = False
+    scan: Annotated[bool, Option("Read the whole table, if nothing less will do", *_FLAG)] = False
+    time: Annotated[str | None, Option("Attribute with the time of events that are not packed")] = None
 
     @classmethod
     def parse(
