@@ -59,8 +59,8 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{32}")
 Place: TypeAlias = tuple[str, str]
 """The key of a group's item; of a group in a page, its digest after an empty text."""
 
-_Read: TypeAlias = tuple[Aggregate, bool]
-"""What is read, and whether it is complete."""
+_Stored: TypeAlias = tuple[Place, Aggregate, Mapping[str, object], Item]
+"""A group: its place, its aggregate, its values and its item."""
 
 _FIRST_CHARACTER: Final = " "  # Keys escape all characters before it.
 
@@ -184,20 +184,19 @@ class GroupReads(TableReads):
         declared = [part for each in aggregates for part in (each._parts if isinstance(each, Distinct) else (each,))]
         for part in declared:
             require_declaration(part, Aggregate, "aggregates")
-        names = [part.name for part in declared]
         states = NameStates.of_table(self._table)
-        read = [(part, states.complete(part)) for part in declared]
+        complete = {part.name: states.complete(part) for part in declared}
         if len({part.pk for part in declared}) != 1 or any(part.write_shards > 1 for part in declared):
-            raise InvalidArgumentError("aggregates", names, "aggregates with one pk template and write_shards=1")
+            raise InvalidArgumentError("aggregates", [*complete], "aggregates with one pk template and write_shards=1")
         listed = dict.fromkeys(name for part in declared for name in part._listed_by)
         texts = canonical_fields(declared[0], listed, given(values, fields))
         for part in declared:
             require_kept(part, texts, self._table.clock())
-        found: dict[str, list[Group]] = {name: [] for name in names}
-        queries = [*([each] for each in read if each[0].pages), [each for each in read if not each[0].pages]]
+        found: dict[str, list[Group]] = {name: [] for name in complete}
+        queries = [*([part] for part in declared if part.pages), [part for part in declared if not part.pages]]
         for some in filter(None, queries):
-            for _, name, group in groups_of(some, self._table, texts, consistent=consistent):
-                found[name].append(group)
+            for _, one, group, item in groups_of(some, self._table, texts, consistent=consistent):
+                found[one.name].append(group_of(one, group, [item], complete[one.name]))
         return found
 
     def groups(
@@ -262,8 +261,8 @@ def list_groups(
         first, last = sort_key_range([aggregate])
         if after and not (_DIGEST.fullmatch(after[1]) if aggregate.pages else first <= after[1] <= last):
             raise InvalidArgumentError("after", after[1], f"the key of a group of {aggregate.name!r}")
-        found = groups_of([(aggregate, complete)], table, texts, after, consistent=consistent)
-        return ((place, group) for place, _, group in found)
+        found = groups_of([aggregate], table, texts, after, consistent=consistent)
+        return ((place, group_of(aggregate, group, [item], complete)) for place, _, group, item in found)
     if aggregate.pages:
         allowed = f"a value: groups of {aggregate.name!r} share pages with those that have it, too"
         raise InvalidArgumentError(missing[0], None, allowed)
@@ -273,37 +272,37 @@ def list_groups(
         raise InvalidArgumentError("scan", scan, allowed)
     start = {} if after is None else {"ExclusiveStartKey": typed_key(dict(zip((PK, SK), after, strict=True)))}
     items = table.of_types(aggregate.name, ConsistentRead=consistent, **start)
-    scanned = ((item, values_of(aggregate, item) or {}) for item in items)
     return (
         (identity(item), group_of(aggregate, group, [item], complete))
-        for item, group in scanned
+        for item, group in ((item, values_of(aggregate, item) or {}) for item in items)
         if group.items() >= texts.items()
     )
 
 
 def groups_of(
-    read: Sequence[_Read],
+    aggregates: Sequence[Aggregate],
     table: Table,
     values: Mapping[str, object],
     after: Place | None = None,
     *,
     consistent: bool,
-) -> Iterator[tuple[Place, str, Group]]:
-    """List the groups of aggregates, or of one in pages, each with its place and the aggregate's name."""
-    by_name, aggregate, start = {each[0].name: each for each in read}, read[0][0], "" if after is None else after[1]
+) -> Iterator[_Stored]:
+    """List the groups of aggregates, or of one in pages."""
+    by_name, aggregate = {each.name: each for each in aggregates}, aggregates[0]
+    start = "" if after is None else after[1]
     if aggregate.pages:
         pages = walk(table, aggregate, values, after=start, consistent=consistent)
         found = ((aggregate.name, ("", digest), item) for digest, item in pages)
     else:
         # From the first aggregate's items to the last one's, which leaves out most events around them.
-        first, last = sort_key_range([one for one, _ in read])
+        first, last = sort_key_range(aggregates)
         pk = aggregate._pk_template.render(values)
         items = query(table, pk, (max(start, first), last), consistent=consistent)
         found = ((item.get(TYPE, {}).get("S", ""), identity(item), item) for item in items)
     for kind, place, item in found:
         if kind in by_name and place[1] > start:
-            one, complete = by_name[kind]
-            yield place, kind, group_of(one, {**values, **(values_of(one, item) or {})}, [item], complete)
+            one = by_name[kind]
+            yield place, one, {**values, **(values_of(one, item) or {})}, item
 
 
 def _place(aggregate: Aggregate, group: Group) -> Place:
@@ -411,15 +410,12 @@ def _scores(
 
 
 def _ranked(table: Table, aggregate: Aggregate, found: Sequence[Item], complete: bool) -> list[Group]:
-    values, measure = [values_of(aggregate, item) for item in found], _ranking(aggregate).measure
     # The index holds only keys; a hashed key's values are in the item.
-    unknown = [{PK: item[PK], SK: item[SK]} for item, known in zip(found, values, strict=True) if known is None]
-    read = get_items(table, unknown, consistent=False)
-    groups = [
-        known or values_of(aggregate, read.get(identity(item), item)) for item, known in zip(found, values, strict=True)
-    ]
-    scores = [Measures({measure: whole(_score(item))}) for item in found]
-    return [Group(group or {}, score, complete) for group, score in zip(groups, scores, strict=True)]
+    unknown = [{PK: item[PK], SK: item[SK]} for item in found if values_of(aggregate, item) is None]
+    read, measure = get_items(table, unknown, consistent=False), _ranking(aggregate).measure
+    values = (values_of(aggregate, read.get(identity(item), item)) or {} for item in found)
+    scores = (Measures({measure: whole(_score(item))}) for item in found)
+    return [Group(*group, complete) for group in zip(values, scores, strict=True)]
 
 
 def _score(item: Item) -> Number:
@@ -504,13 +500,13 @@ def read_extremes(
     """The first values of a group from either end, by the aggregate that counts the items of each value."""
     values, complete = asked_group(table, counted, values, group_fields(counted))
     value, *shown = counted._sk_template.fields
-    pk, found = counted._pk_template.render(values), []
+    pk = counted._pk_template.render(values)
     options = {"ScanIndexForward": order == "smallest", "PaginationConfig": {"PageSize": _AT_A_TIME}}
     items = query(table, pk, sort_key_range([counted]), consistent=consistent, **options)
     # An item stays at 0 when its value is gone.
     present = (item for item in items if read_number(item, "items") > 0 and item[TYPE]["S"] == counted.name)
-    for item in islice(present, count):
-        texts = values_of(counted, item) or {}
-        held = read_number(item, "items")
-        found.append(Extreme(value_of(texts[value]), held, {name: texts[name] for name in shown}, complete))
-    return found
+    groups = ((values_of(counted, item) or {}, read_number(item, "items")) for item in islice(present, count))
+    return [
+        Extreme(value_of(texts[value]), number, {name: texts[name] for name in shown}, complete)
+        for texts, number in groups
+    ]
