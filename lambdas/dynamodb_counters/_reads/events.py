@@ -53,7 +53,7 @@ from dynamodb_counters._items.table_schema import (
 )
 from dynamodb_counters._layouts import Layouts, all_parts, part_of
 from dynamodb_counters._reads.group_reads import sort_key_range
-from dynamodb_counters._reads.question import SPAN, Question
+from dynamodb_counters._reads.question import SPAN, Question, fields_of
 from dynamodb_counters._reads.span_reads import add_up, count_intervals
 from dynamodb_counters._reads.table_reads import Item, TableReads, asked_group, query, read_items, scan_units
 from dynamodb_counters._table import Table
@@ -105,8 +105,6 @@ Timespan: TypeAlias = tuple[float, float]
 Filter: TypeAlias = Callable[[Image], bool]
 
 _ANY_TIME: Final = (-math.inf, math.inf)
-_BY_PARTITION: Final = "events that are not packed are read by partition"
-_BY_TENANT: Final = "the chunks of each have keys of their own"
 
 
 class EventReads(TableReads):
@@ -161,19 +159,20 @@ class EventReads(TableReads):
             require_attribute("values", name)
         first = -math.inf if start is None else seconds_of("start", start)
         last = math.inf if end is None else seconds_of("end", end)
-        listing = _Listing(self._table, event, wanted, consistent)
-        if event.packed is None:
-            _require_values(event._pk_template.fields, wanted, _BY_PARTITION)
+        listing, packed = _Listing(self._table, event, wanted, consistent), event.packed
+        if missing := [name for name in fields_of(event, "events")[0] if name not in wanted]:
+            why = "the chunks of each have keys of their own" if packed else "events not packed are read by partition"
+            raise InvalidArgumentError("values", dict(wanted), f"values for {', '.join(missing)}, as {why}")
+        if packed is None:
             if not isinstance(time, str) and (time, start, end) != (None, None, None):
                 allowed = "the attribute that holds the events' time, if start or end is given"
                 raise InvalidArgumentError("time", time, allowed)
             return listing.plain(time, (first, last), after)
-        _require_values(event.packed._tenants, wanted, _BY_TENANT)
         if after:
             raise InvalidArgumentError("after", after, "no sort key for a packed event: chunks have others")
         if time is not None:
             raise InvalidArgumentError("time", time, "None for a packed event: `Packed` names the attribute")
-        return listing.packed(event.packed, (first, last))
+        return listing.packed(packed, (first, last))
 
 
 @dataclass(frozen=True)
@@ -230,11 +229,6 @@ class _Listing:
             yield query(self.table, pk, (first, last), consistent=self.consistent)
 
 
-def _require_values(names: Iterable[str], wanted: Wanted, why: str) -> None:
-    if missing := [name for name in names if name not in wanted]:
-        raise InvalidArgumentError("values", dict(wanted), f"values for {', '.join(missing)}, as {why}")
-
-
 def parts_of_wanted(event: Event, packed: Packed, wanted: Wanted) -> Iterable[str]:
     image: Image = {name: {"S": text} for name, text in wanted.items()}
     if packed.partition_by is not None and packed.partition_by in wanted:
@@ -259,15 +253,10 @@ def _places(chunk: Chunk, wanted: Wanted) -> Sequence[int]:
 
 
 def _filter(wanted: Wanted) -> Filter:
-    readers = {name: (reader(name, literal=True), text_reader(name, literal=True)) for name in wanted}
-
-    def holds(image: Image) -> bool:
-        return all(
-            (find(image) or {}).keys() & {"S", "N"} and text(image) == wanted[name]
-            for name, (find, text) in readers.items()
-        )
-
-    return holds
+    parts = [(reader(name, literal=True), text_reader(name, literal=True), text) for name, text in wanted.items()]
+    return lambda image: all(
+        (find(image) or {}).keys() & {"S", "N"} and read(image) == text for find, read, text in parts
+    )
 
 
 def _time_filter(time: str | None, span: Timespan) -> Filter:
