@@ -86,7 +86,6 @@ MAX_UNITS: Final = 1300
 _SLICE_SECONDS: Final = 0.1
 
 Document: TypeAlias = dict[str, Any]
-Read: TypeAlias = Callable[..., Iterable[Mapping[str, Any]]]
 Entries: TypeAlias = Iterable[tuple[Position, Mapping[str, Any] | None]]
 """What to list, in order, with its positions; a position alone is one where a page may end."""
 
@@ -100,11 +99,6 @@ _NUMBERS: Final = {"type": "object", "additionalProperties": _NUMBER}
 _COMPLETE: Final = {"complete": {"type": "boolean", "description": "Whether all there is has been counted"}}
 _ENDS: Final = {"start": _TIME, "end": _TIME}
 _COUNT: Final = {"count": _NUMBER, **_ENDS, **_COMPLETE}
-_PERCENTILES: Final = {
-    "count": _NUMBER,
-    "percentiles": {"type": "object", "additionalProperties": _NUMBER_OR_NULL},
-    **_COMPLETE,
-}
 _SUMMARIES: Final = {
     "get": "What {} counts",
     "series": "{} step by step",
@@ -265,11 +259,11 @@ def _extremes(counters: Counters, question: Question) -> Document:
 
 def _events(counters: Counters, question: Question) -> Document:
     """Events by time and key, or plain ones by their sort key."""
-    event, read = question.declared, partial(counters.events, question.declared, question.values)
-    read = partial(read, consistent=question.consistent)
+    event = question.declared
+    read = partial(counters.events, event, question.values, consistent=question.consistent)
     if event.packed is None:
         is_timed = (question.last, question.start, question.end, question.time) != (None,) * 4
-        ends = dict(zip(("start", "end"), question.ends, strict=True)) if is_timed else {}
+        ends: Any = dict(zip(("start", "end"), question.ends, strict=True)) if is_timed else {}
         listed = read(after=question.next.sk, time=question.time, **ends)
         entries: Entries = ((_position(event, values), values) for values in listed)
     else:
@@ -277,7 +271,7 @@ def _events(counters: Counters, question: Question) -> Document:
     return {"event": event.name, **_page(counters, "events", entries, question)}
 
 
-def _by_time(counters: Counters, packed: Packed, question: Question, read: Read) -> Entries:
+def _by_time(counters: Counters, packed: Packed, question: Question, read: Callable[..., Any]) -> Entries:
     """Each event with its position, and a position alone where a span of time begins that takes another read."""
     start, end = question.ends
     start, bucket, width = max(start, utc(question.next.seconds)), packed._bucket_seconds, 1
@@ -325,12 +319,7 @@ _READS: Final[Mapping[str, Callable[[Counters, Question], Document]]] = {
 
 
 def group_document(name: str, group: Group) -> Document:
-    return {
-        "aggregate": name,
-        "values": group.values,
-        "measures": plain_measures(group.measures),
-        "complete": group.complete,
-    }
+    return {"aggregate": name, **plain(group), "measures": plain_measures(group.measures)}
 
 
 def fitting(entries: list[Document]) -> list[Document]:
@@ -366,14 +355,14 @@ def count_document(question: Question, answer: Document) -> Document:
     return {kind_of(question.declared).removesuffix("s"): question.declared.name, "values": question.values, **answer}
 
 
-def plain(result: WindowCount | Distribution | Extreme, shares: Iterable[str] = SHARES) -> Document:
+def plain(result: Group | WindowCount | Distribution | Extreme, shares: Iterable[str] = SHARES) -> Document:
     """Return a result by its names, moments as texts; of a distribution, its percentiles."""
-    values = {each.name: getattr(result, each.name) for each in fields(result)}
+    values = {each.name: getattr(result, each.name) for each in fields(result) if each.name != "bins"}
     if isinstance(result, Distribution):
         percentiles = {share: result.p(float(share)) for share in shares}
         values = {"count": result.count, "percentiles": percentiles, **values}
-        values = {name: value for name, value in values.items() if name != "bins" and value is not None}
-    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items()}
+    texts = {name: value.isoformat() for name, value in values.items() if isinstance(value, datetime)}
+    return {name: texts.get(name, value) for name, value in values.items() if value is not None}
 
 
 def openapi(
@@ -428,8 +417,9 @@ def _answer(declared: Declaration | Event, resource: str) -> Document:
         value = {"value": {"anyOf": [_NUMBER, _TIME]}, "items": _NUMBER, "shown": _TEXTS, **_COMPLETE}
         return _object({kind: _TEXT, "values": values}, dict.fromkeys(ORDERS, _array(_object(value))))
     if not isinstance(declared, Aggregate) or kind != "get":
-        count = _COUNT if kind in ("window", "active") else _PERCENTILES
-        count = {**count, **_ENDS} if kind == "distributions" else count
+        shares = {"percentiles": {"type": "object", "additionalProperties": _NUMBER_OR_NULL}}
+        ends = {} if kind == "distribution" else _ENDS
+        count = _COUNT if kind in ("window", "active") else {"count": _NUMBER, **shares, **_COMPLETE, **ends}
         count = {"series": _array(_object(count))} if resource == "series" else count
         return _object({kind.removesuffix("s"): _TEXT, "values": values, **count})
     shown = {*declared.measures} if declared.ranking is None or resource != "top" else {declared.ranking.measure}
