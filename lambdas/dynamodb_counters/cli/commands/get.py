@@ -48,87 +48,64 @@ _GROUP: Final = options(
 )
 
 
-@click.command()
-@_GROUP
-@asking(*SPAN, "p", "order", "limit", "next", "scan", "consistent")
-@_EVERYTHING
-@shared
-def get(session: Session, **choices: Any) -> None:
+def _reading(resource: str, names: Sequence[str], text: str) -> click.Command:
+    """A command that asks a declaration, prints the answer, of a level with its integral, then says what it lacks."""
+
+    @click.command(resource, help=text)
+    @options(_GROUP, asking(*names), *([_EVERYTHING] if "next" in names else []))
+    @shared
+    def read(session: Session, name: str, group: tuple[str, ...], *, everything: bool = False, **choices: Any) -> None:
+        if everything:
+            choices["limit"] = choices["limit"] or str(MAX_LIMIT)
+        question = session.ask(resource, name, group, choices)
+        document = page = answer(session.counters, question)
+        while everything and page.get("next"):
+            page = answer(session.counters, replace(question, next=Position.parse("next", page["next"])))
+            [listed] = page.keys() & _SHOWN.keys()
+            document |= {listed: document[listed] + page[listed], "next": page["next"]}
+        declared, consistent = question.declared, question.consistent
+        if resource == "get" and isinstance(declared, Window) and isinstance(declared.measure, TimeWeighted):
+            start, end = (datetime.fromisoformat(document[end]) for end in ("start", "end"))
+            level = session.counters.window(declared, question.values).integral(start, end, consistent=consistent)
+            unit_hours = level.per(timedelta(hours=1))
+            document |= {"opening": level.opening, "closing": level.closing, "unit_hours": unit_hours}
+        show = next((show for part, show in _SHOWN.items() if part in document), _count)
+        session.emit(document, show(question, document))
+        if resource != "events" and not NameStates.of_table(session.table).complete(declared):
+            session.tell(f"not complete: `counters backfill {name}` counts what was there before")
+        if document.get("next"):
+            session.tell(f"there are more: --next {document['next']}, or --all")
+
+    return read
+
+
+get: Final = _reading(
+    "get",
+    (*SPAN, "p", "order", "limit", "next", "scan", "consistent"),
     """Read one group of NAME; what counts by time, over a span of it.
 
     Without the fields of its sort key, all groups of the partition are listed; without any, with --scan, all groups.
-    """
-    _read(session, "get", **choices)
-
-
-@click.command()
-@_GROUP
-@asking("limit")
-@shared
-def top(session: Session, **choices: Any) -> None:
-    """Rank the groups of the aggregate NAME, the greatest first."""
-    _read(session, "top", **choices)
-
-
-@click.command()
-@_GROUP
-@asking(*SPAN, "time", "limit", "next", "consistent")
-@_EVERYTHING
-@shared
-def events(session: Session, **choices: Any) -> None:
+    """,
+)
+top: Final = _reading("top", ("limit",), "Rank the groups of the aggregate NAME, the greatest first.")
+events: Final = _reading(
+    "events",
+    (*SPAN, "time", "limit", "next", "consistent"),
     """List events of the declaration NAME that have these values.
 
     The fields of their partition key are needed; of packed events the tenant, if they have one, and the last 24 hours
     are listed unless a span is given.
-    """
-    _read(session, "events", **choices)
+    """,
+)
+series: Final = _reading(
+    "series",
+    (*SPAN, "step", "tz", "anchor", "rolling", "p", "consistent"),
+    "Count one group of the window NAME step by step, and draw it; or active members, or a percentile.",
+)
 
 
-@click.command()
-@_GROUP
-@asking(*SPAN, "step", "tz", "anchor", "rolling", "p", "consistent")
-@shared
-def series(session: Session, **choices: Any) -> None:
-    """Count one group of the window NAME step by step, and draw it; or active members, or a percentile."""
-    _read(session, "series", **choices)
-
-
-def _read(
-    session: Session, resource: str, name: str, group: tuple[str, ...], *, everything: bool = False, **choices: Any
-) -> None:
-    """Ask a declaration, print the answer, of a level with its ends and integral, then say what it lacks."""
-    if everything:
-        choices["limit"] = choices["limit"] or str(MAX_LIMIT)
-    question = session.ask(resource, name, group, choices)
-    document = page = answer(session.counters, question)
-    while everything and page.get("next"):
-        page = answer(session.counters, replace(question, next=Position.parse("next", page["next"])))
-        [listed] = page.keys() & _LISTS.keys()
-        document |= {listed: document[listed] + page[listed], "next": page["next"]}
-    declared = question.declared
-    if resource == "get" and isinstance(declared, Window) and isinstance(declared.measure, TimeWeighted):
-        start, end = (datetime.fromisoformat(document[end]) for end in ("start", "end"))
-        level = session.counters.window(declared, question.values).integral(start, end, consistent=question.consistent)
-        unit_hours = level.per(timedelta(hours=1))
-        document |= {"opening": level.opening, "closing": level.closing, "unit_hours": unit_hours}
-    session.emit(document, _shown(question, document))
-    if resource != "events" and not NameStates.of_table(session.table).complete(declared):
-        session.tell(f"not complete: `counters backfill {name}` counts what was there before")
-    if document.get("next"):
-        session.tell(f"there are more: --next {document['next']}, or --all")
-
-
-def _shown(question: Question, answer: Document) -> RenderableType:
-    """An answer as people read it."""
-    if "measures" in answer:
-        return _measures(answer["measures"])
-    for name, show in _LISTS.items():
-        if name in answer:
-            return show(question, answer[name])
-    return _extremes(question, answer) if "extremes" in answer else pairs(_count(answer), numbers="start" not in answer)
-
-
-def _measures(measures: Mapping[str, Any]) -> RenderableType:
+def _measures(_: Question, group: Document) -> RenderableType:
+    measures = group["measures"]
     plain = {name: number(value) for name, value in measures.items() if not isinstance(value, Mapping)}
     parts: list[RenderableType] = [pairs(plain, numbers=True)] if plain else []
     for name, bins in measures.items():
@@ -141,10 +118,10 @@ def _measures(measures: Mapping[str, Any]) -> RenderableType:
     return Lines(*parts)
 
 
-def _groups(question: Question, groups: Sequence[Document]) -> RenderableType:
+def _groups(question: Question, page: Document) -> RenderableType:
+    groups, measures = page["groups"], question.declared.measures
     if question.resource == "top":
         return _ranked(question, groups)
-    measures = question.declared.measures
     table = grid(*question.declared.fields, *measures, numbers=tuple(measures))
     for each in groups:
         cells = [f"{len(one)} bins" if isinstance(one, Mapping) else number(one) for one in each["measures"].values()]
@@ -177,27 +154,30 @@ def _extremes(question: Question, answer: Document) -> RenderableType:
     return table
 
 
-def _events(question: Question, page: Sequence[Document]) -> RenderableType:
-    columns = dict.fromkeys((*question.declared.fields, *(name for each in page for name in each)))
+def _events(question: Question, page: Document) -> RenderableType:
+    listed = page["events"]
+    columns = dict.fromkeys((*question.declared.fields, *(name for each in listed for name in each)))
     texts = (str, bytes, bool, Mapping, list, set)
-    numeric = [name for name in columns if not any(isinstance(each.get(name), texts) for each in page)]
+    numeric = [name for name in columns if not any(isinstance(each.get(name), texts) for each in listed)]
     table = grid(*columns, numbers=numeric)
-    for each in page:
+    for each in listed:
         table.add_row(*("" if value is None else str(value) for value in map(each.get, columns)))
     return table
 
 
-def _count(answer: Document) -> dict[str, str | Text]:
+def _count(_: Question, answer: Document) -> RenderableType:
     rows: dict[str, str | Text] = {"count": Text(number(answer["count"]), HEADING)}
     for share, value in answer.get("percentiles", {}).items():
         rows["max" if share == "1" else f"p{float(share) * 100:g}"] = number(value)
     for label, name in (("from", "start"), ("to", "end")):
         rows |= {label: moment_text(datetime.fromisoformat(answer[name]))} if name in answer else {}
-    levels = ("opening", "closing", "unit_hours")
-    return rows | {name.replace("_", "-"): number(answer[name]) for name in levels if name in answer}
+    levels = (name for name in ("opening", "closing", "unit_hours") if name in answer)
+    return pairs(
+        rows | {name.replace("_", "-"): number(answer[name]) for name in levels}, numbers="start" not in answer
+    )
 
 
-def _bars(question: Question, counts: Sequence[Document]) -> RenderableType:
+def _bars(question: Question, answer: Document) -> RenderableType:
     declared, unit, step = question.declared, timedelta(seconds=question.declared._unit), question.step_length
     what, length = "count", timedelta(0)
     if question.rolling is not None:
@@ -205,6 +185,7 @@ def _bars(question: Question, counts: Sequence[Document]) -> RenderableType:
     share = _SHARE if _SHARE in question.p else question.p[0]
     if kind_of(declared) == "distributions":
         what = f"p{float(share) * 100:g}"
+    counts = answer["series"]
     drawn = [each["percentiles"][share] or 0 if "percentiles" in each else each["count"] for each in counts]
     # Neither different members nor percentiles of several steps add up.
     is_sum = isinstance(declared, Window)
@@ -218,7 +199,8 @@ def _bars(question: Question, counts: Sequence[Document]) -> RenderableType:
     return Lines(Text.assemble((text, HEADING), (f"  {all_of}, {each_bar} per bar", QUIET)), "", table)
 
 
-_LISTS: Final = {"groups": _groups, "events": _events, "series": _bars}
+_SHOWN: Final = {"measures": _measures, "groups": _groups, "events": _events, "series": _bars, "extremes": _extremes}
+"""By what an answer has, what shows it; else it is a count."""
 
 
 @click.command()
