@@ -53,14 +53,6 @@ from dynamodb_counters._reads.span_reads import (
 from dynamodb_counters._timeline.tiers import Interval, Span, plan_queries, read_cost, utc
 from dynamodb_counters.errors import InvalidArgumentError
 
-PATHS: Final[Mapping[str, str]] = {
-    "get": "/v1/{}",
-    "series": "/v1/{}/series",
-    "top": "/v1/{}/top",
-    "events": "/v1/{}/events",
-}
-"""By what is asked of a declaration: its path."""
-
 MAX_BATCH: Final = 100
 BATCH: Final[Mapping[str, tuple[str, tuple[str, ...], type[Declaration]]]] = {
     "groups": ("aggregate", (), Aggregate),
@@ -105,6 +97,8 @@ _SUMMARIES: Final = {
     "top": "The first groups of {}",
     "events": "Events {}, page by page",
 }
+PATHS: Final = {name: "/v1/{}" if name == "get" else f"/v1/{{}}/{name}" for name in _SUMMARIES}
+"""By what is asked of a declaration: its path."""
 
 
 class CountResources:
@@ -124,11 +118,10 @@ class CountResources:
             pairs = parse_qsl(query_string, keep_blank_values=True, errors="strict", max_num_fields=100)
         except ValueError:
             raise ProblemError("invalid query string: expected UTF-8 with at most 100 parameters") from None
-        values, options = dict(pairs), dict[str, str]()
+        values = dict(pairs)
         if len(values) < len(pairs):
             raise ProblemError("a parameter is given more than once")
-        for option in values.keys() & {*options_of(declared, resource)}:
-            options[option] = values.pop(option)
+        options = {name: values.pop(name) for name in options_of(declared, resource) if name in values}
         return answer(self._counters, self._asked(declared, resource, options, filled_in(values, bound)))
 
     def batch(self, document: object, bound: Bound = _NONE) -> Document:

@@ -238,7 +238,13 @@ class GroupReads(TableReads):
         declared = aggregate.total if isinstance(aggregate, Distinct) else aggregate
         require_declaration(declared, Aggregate)
         require_bool("scan", scan)
-        start = None if after is None else _place(declared, after)
+        start = None
+        if after is not None:
+            if not isinstance(after, Group):
+                raise InvalidArgumentError("after", after, "a Group of this aggregate")
+            layout = ItemLayout(declared)
+            start = identity(layout.keys(group_key(declared, after.values))[0])
+            start = start if layout.pages is None else ("", digest_of(start[1]))
         listed = list_groups(self._table, declared, given(values, fields), start, scan=scan, consistent=consistent)
         return (group for _, group in listed)
 
@@ -303,14 +309,6 @@ def groups_of(
         if kind in by_name and place[1] > start:
             one = by_name[kind]
             yield place, one, {**values, **(values_of(one, item) or {})}, item
-
-
-def _place(aggregate: Aggregate, group: Group) -> Place:
-    if not isinstance(group, Group):
-        raise InvalidArgumentError("after", group, "a Group of this aggregate")
-    layout, key = ItemLayout(aggregate), group_key(aggregate, group.values)
-    place = identity(layout.keys(key)[0])
-    return place if layout.pages is None else ("", digest_of(place[1]))
 
 
 def sort_key_range(aggregates: Sequence[Aggregate]) -> tuple[str, str]:

@@ -41,7 +41,6 @@ from dynamodb_counters.cli.session import DONE, FOUND, Session, asking, moment, 
 
 _SHARE: Final = "0.95"
 """Of the percentiles that are asked for, the one that is drawn."""
-_EVERYTHING: Final = click.option("--all", "everything", is_flag=True, help="All pages.")
 _GROUP: Final = options(
     click.argument("name"),
     click.argument("group", nargs=-1, metavar="[FIELD=VALUE]…"),
@@ -50,9 +49,10 @@ _GROUP: Final = options(
 
 def _reading(resource: str, names: Sequence[str], text: str) -> click.Command:
     """A command that asks a declaration, prints the answer, of a level with its integral, then says what it lacks."""
+    pages = [click.option("--all", "everything", is_flag=True, help="All pages.")] if "next" in names else []
 
     @click.command(resource, help=text)
-    @options(_GROUP, asking(*names), *([_EVERYTHING] if "next" in names else []))
+    @options(_GROUP, asking(*names), *pages)
     @shared
     def read(session: Session, name: str, group: tuple[str, ...], *, everything: bool = False, **choices: Any) -> None:
         if everything:
