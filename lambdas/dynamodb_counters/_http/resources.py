@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qsl
 
 from dynamodb_counters._counters import Counters
-from dynamodb_counters._declarations import Aggregate, Average, Declaration, Event, Histogram, Measure, Packed, Window
+from dynamodb_counters._declarations import Aggregate, Average, Declaration, Event, Histogram, Packed, Window
 from dynamodb_counters._declarations.composites import group_fields
 from dynamodb_counters._declarations.groups import Group
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES
@@ -358,18 +358,17 @@ def plain(result: Group | WindowCount | Distribution | Extreme, shares: Iterable
     return {name: texts.get(name, value) for name, value in values.items() if value is not None}
 
 
-def openapi(
-    declarations: Iterable[Declaration | Event],
-    tenant: Mapping[str, str] = _NONE,
-) -> Document:
+def openapi(declarations: Iterable[Declaration | Event], tenant: Bound = _NONE) -> Document:
     """Describe an API in OpenAPI 3.1, without the parameters of `tenant`, which claims of the caller decide."""
-    paths: Document = {"/openapi.json": _read("This OpenAPI document", "openapi", [], {"type": "object"})}
+    paths: Document = {
+        "/openapi.json": _operation("get", "openapi", "This OpenAPI document", {"type": "object"}, parameters=[])
+    }
     declared = sorted(declarations, key=lambda each: each.name)
     for each in declared:
         for resource in resources_of(each):
-            summary, operation = _SUMMARIES[resource].format(each.name), f"{resource}_{each.name}"
-            parameters = [asked for asked in _asked(each, resource) if asked["name"] not in tenant]
-            paths[PATHS[resource].format(each.name)] = _read(summary, operation, parameters, _answer(each, resource))
+            path, summary = (text[resource].format(each.name) for text in (PATHS, _SUMMARIES))
+            asked, answer = _asked(each, resource, tenant), _answer(each, resource)
+            paths[path] = _operation("get", f"{resource}_{each.name}", summary, answer, parameters=asked)
     if any(not isinstance(each, Event) for each in declared):
         paths["/v1/batch"] = _batch(declared)
     schemas = {
@@ -381,24 +380,22 @@ def openapi(
     return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
 
 
-def _asked(declared: Declaration | Event, resource: str) -> list[Document]:
+def _asked(declared: Declaration | Event, resource: str, tenant: Bound) -> list[Document]:
     """The fields of a question, then its options with their defaults."""
     required, names = fields_of(declared, resource)
-    parameters = [_parameter(name, _TEXT, required=name in required) for name in names or ()]
+    parameters: list[Document] = [
+        {"name": name, "in": "query", "required": name in required, "schema": _TEXT} for name in names or ()
+    ]
     for name in options_of(declared, resource):
-        option = OPTIONS[name]
-        schema = {**_TEXT, **option.schema}
+        schema = {**_TEXT, **OPTIONS[name].schema}
         if name == "limit":
             default, most = limits_of(declared, resource)
             schema |= {"type": "integer", "minimum": 1, "maximum": most, "default": default}
         if name == "last" and not isinstance(declared, Event):
             schema["default"] = _text(default_last(declared))
-        parameters.append(_parameter(name, schema, description=option.description))
-    return parameters
-
-
-def _parameter(name: str, schema: Document, *, required: bool = False, **more: str) -> Document:
-    return {"name": name, "in": "query", "required": required, **more, "schema": schema}
+        described = {"required": False, "description": OPTIONS[name].description, "schema": schema}
+        parameters.append({"name": name, "in": "query", **described})
+    return [each for each in parameters if each["name"] not in tenant]
 
 
 def _answer(declared: Declaration | Event, resource: str) -> Document:
@@ -416,8 +413,12 @@ def _answer(declared: Declaration | Event, resource: str) -> Document:
         count = {"series": _array(_object(count))} if resource == "series" else count
         return _object({kind.removesuffix("s"): _TEXT, "values": values, **count})
     shown = {*declared.measures} if declared.ranking is None or resource != "top" else {declared.ranking.measure}
-    measures = _object({name: _measure(kept) for name, kept in declared.measures.items() if name in shown})
-    group = _object({"aggregate": _TEXT, "values": values, "measures": measures, **_COMPLETE})
+    measures = {
+        name: _NUMBERS if isinstance(kept, Histogram) else _NUMBER_OR_NULL if isinstance(kept, Average) else _NUMBER
+        for name, kept in declared.measures.items()
+        if name in shown
+    }
+    group = _object({"aggregate": _TEXT, "values": values, "measures": _object(measures), **_COMPLETE})
     if resource == "top":
         return _object({"aggregate": _TEXT, "groups": _array(group)})
     page = _object({"aggregate": _TEXT, "groups": _array(group), "next": _NEXT})
@@ -429,23 +430,12 @@ def _text(duration: timedelta) -> str:
     return next(f"{minutes // unit}{name}" for unit, name in ((1440, "d"), (60, "h"), (1, "m")) if not minutes % unit)
 
 
-def _measure(measure: Measure) -> Document:
-    if isinstance(measure, Histogram):
-        return _NUMBERS
-    return _NUMBER_OR_NULL if isinstance(measure, Average) else _NUMBER
-
-
 def _object(members: Mapping[str, Any], optional: Mapping[str, Any] = MappingProxyType({})) -> Document:
     return {"type": "object", "required": list(members), "properties": {**members, **optional}}
 
 
 def _array(items: Document) -> Document:
     return {"type": "array", "items": items}
-
-
-def _read(summary: str, operation_id: str, asked: list[Document], answer: Document) -> Document:
-    responses = _responses(answer)
-    return {"get": {"summary": summary, "operationId": operation_id, "parameters": asked, "responses": responses}}
 
 
 def _batch(declared: list[Declaration | Event]) -> Document:
@@ -459,11 +449,12 @@ def _batch(declared: list[Declaration | Event]) -> Document:
             body["properties"][kind] = {**entries, "minItems": 1, "maxItems": MAX_BATCH}
             answer["properties"][kind] = _array({"$ref": f"#/components/schemas/{'Span' if options else 'Group'}"})
     request = {"required": True, "content": {"application/json": {"schema": body}}}
-    summary, responses = "Many groups of any aggregates, and spans of any windows", _responses(answer)
-    return {"post": {"summary": summary, "operationId": "batch", "requestBody": request, "responses": responses}}
+    summary = "Many groups of any aggregates, and spans of any windows"
+    return _operation("post", "batch", summary, answer, requestBody=request)
 
 
-def _responses(schema: Document) -> Document:
-    success = {"description": "Success", "content": {"application/json": {"schema": schema}}}
+def _operation(method: str, name: str, summary: str, answer: Document, **asked: Any) -> Document:
+    success = {"description": "Success", "content": {"application/json": {"schema": answer}}}
     content = {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    return {"200": success, "default": {"description": "Problem details (RFC 9457)", "content": content}}
+    responses = {"200": success, "default": {"description": "Problem details (RFC 9457)", "content": content}}
+    return {method: {"summary": summary, "operationId": name, **asked, "responses": responses}}
