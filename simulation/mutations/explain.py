@@ -49,8 +49,8 @@ EXPLAIN: Final = r"""
 + heapq.nsmallest(limit, added(),
 ? ../unit/reads/test_explanation.py::test_the_first_lines_are_shown_and_all_add_up
 * the whole table is read unasked
-- if not scan:
-+ if False:
+- require_scan(source, scan=scan)
++ pass
 ? ../unit/reads/test_explanation.py::test_a_scan_is_refused_with_its_price_unless_it_is_asked_for
 * a key of other code is read as if it were escaped
 - if not is_own and templates[0].match(pk) != {name: texts[name] for name in templates[0].fields}:

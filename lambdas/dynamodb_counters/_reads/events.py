@@ -55,13 +55,10 @@ from dynamodb_counters._layouts import Layouts, all_parts, part_of
 from dynamodb_counters._reads.group_reads import sort_key_range
 from dynamodb_counters._reads.question import SPAN, Question, fields_of
 from dynamodb_counters._reads.span_reads import add_up, count_intervals
-from dynamodb_counters._reads.table_reads import Item, TableReads, asked_group, query, read_items, scan_units
+from dynamodb_counters._reads.table_reads import Item, TableReads, asked_group, query, read_items, require_scan
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import FIRST_SECOND, LAST_SECOND, TOTAL, Span, seconds_of, utc
 from dynamodb_counters.errors import InvalidArgumentError
-
-Range: TypeAlias = tuple[str, str]
-"""First and last key."""
 
 _DAYS: Final = ("%Y-%m-%d", "%Y%m%d", "%G-W%V", "%GW%V")
 """All ways in which ISO 8601 texts of a moment may begin, by the day or the week."""
@@ -83,14 +80,14 @@ UNEXPLAINED: Final = (
 _SIGNS: Final = {"+": 1, "-": -1}
 
 
-def time_ranges(prefix: str, start: float, end: float) -> list[Range]:
-    """The ranges, in order and apart; all keys with the prefix where the span has no end, or times sort otherwise."""
+def time_ranges(prefix: str, start: float, end: float) -> list[tuple[str, str]]:
+    """The ranges of keys, in order and apart; all with the prefix if the span has no end, or times sort otherwise."""
     if not _FIRST + 86_400 <= start < end <= _LAST - 86_400:
         return [(prefix, prefix + LAST_CHARACTER)]
     earliest = datetime.fromtimestamp(start, UTC) - _WIDEST_OFFSET
     latest = datetime.fromtimestamp(end, UTC) + _WIDEST_OFFSET
     texts = [(f"{earliest:{form}}", f"{latest:{form}}") for form in _DAYS]
-    found: list[Range] = []
+    found: list[tuple[str, str]] = []
     for low, high in sorted([*texts, (str(int(start)), str(int(end)))]):
         first, last = prefix + low, prefix + high + LAST_CHARACTER
         if found and first <= found[-1][1]:
@@ -348,8 +345,7 @@ def explain(table: Table, question: Question, *, scan: bool, limit: int = LINES)
     items = None if is_foreign else _selected(table, question)
     if items is None:
         source = Table(source_table, table.client) if source_table and is_foreign else table
-        if not scan:
-            raise InvalidArgumentError("scan", scan, f"True, for a Scan that takes {scan_units(source):,} read units")
+        require_scan(source, scan=scan)
         pages = source.client.get_paginator("scan").paginate(TableName=source.name, ConsistentRead=True)
         items = (item for page in pages for item in page["Items"])
     rest: Any = Counter()

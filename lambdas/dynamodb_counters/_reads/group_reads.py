@@ -48,7 +48,7 @@ from dynamodb_counters._reads.table_reads import (
     get_items,
     query,
     read_items,
-    scan_units,
+    require_scan,
     walk,
 )
 from dynamodb_counters._table import Table
@@ -272,10 +272,7 @@ def list_groups(
     if aggregate.pages:
         allowed = f"a value: groups of {aggregate.name!r} share pages with those that have it, too"
         raise InvalidArgumentError(missing[0], None, allowed)
-    if not scan:
-        units = scan_units(table)
-        allowed = f"True, for a Scan that takes {units:,} read units, or values of {', '.join(missing)} for a Query"
-        raise InvalidArgumentError("scan", scan, allowed)
+    require_scan(table, f", or values of {', '.join(missing)} for a Query", scan=scan)
     start = {} if after is None else {"ExclusiveStartKey": typed_key(dict(zip((PK, SK), after, strict=True)))}
     items = table.of_types(aggregate.name, ConsistentRead=consistent, **start)
     return (

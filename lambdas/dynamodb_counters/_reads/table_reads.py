@@ -19,6 +19,7 @@ from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._layouts import PageLevels
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import Interval
+from dynamodb_counters.errors import InvalidArgumentError
 
 Item: TypeAlias = Mapping[str, Any]
 
@@ -43,10 +44,12 @@ def asked_group(
     return texts, is_complete
 
 
-def scan_units(table: Table) -> int:
-    """Return the read units of a strongly consistent Scan, as far as DynamoDB knows the table's size."""
-    size = table.client.describe_table(TableName=table.name)["Table"].get("TableSizeBytes", 0)
-    return math.ceil(size / READ_UNIT_BYTES)
+def require_scan(table: Table, instead: str = "", *, scan: bool) -> None:
+    """Refuse a Scan that is not asked for, by its read units as far as DynamoDB knows the table's size."""
+    if not scan:
+        size = table.client.describe_table(TableName=table.name)["Table"].get("TableSizeBytes", 0)
+        units = math.ceil(size / READ_UNIT_BYTES)
+        raise InvalidArgumentError("scan", scan, f"True, for a Scan that takes {units:,} read units{instead}")
 
 
 def get_items(table: Table, keys: Iterable[Key], *, consistent: bool) -> dict[tuple[str, str], Item]:
