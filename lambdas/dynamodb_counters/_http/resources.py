@@ -136,20 +136,17 @@ class CountResources:
             for kind in BATCH
         )
         results = self._counters.get_many([(each.declared, each.values) for each in groups])
+        spans = [(each.declared, each.values, each.interval) for each in windows]
+        require_cost([span for window, _, interval in spans for span in plan_queries(window._kept_tiers, interval)])
+        counts = count_intervals(self._counters._table, spans, consistent=False)
         answers = {
             "groups": [group_document(each.declared.name, group) for each, group in zip(groups, results, strict=True)],
-            "windows": self._windows(windows),
+            "windows": [count_document(each, plain(count)) for each, count in zip(windows, counts, strict=True)],
         }
         listed = [*answers["groups"], *answers["windows"]]
         if len(fitting(listed)) < len(listed):
             raise ProblemError(f"the answer takes more than {MAX_PAGE_BYTES} bytes of JSON: request fewer")
         return {kind: answers[kind] for kind in entries}
-
-    def _windows(self, questions: Sequence[Question]) -> list[Document]:
-        spans = [(each.declared, each.values, each.interval) for each in questions]
-        require_cost([span for window, _, interval in spans for span in plan_queries(window._kept_tiers, interval)])
-        counts = count_intervals(self._counters._table, spans, consistent=False)
-        return [count_document(each, plain(count)) for each, count in zip(questions, counts, strict=True)]
 
     def _asked(self, declared: Any, resource: str, options: Bound, values: Bound) -> Question:
         now = self._counters._table.clock()

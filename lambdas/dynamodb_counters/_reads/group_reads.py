@@ -62,8 +62,6 @@ Place: TypeAlias = tuple[str, str]
 _Stored: TypeAlias = tuple[Place, Aggregate, Mapping[str, object], Item]
 """A group: its place, its aggregate, its values and its item."""
 
-_FIRST_CHARACTER: Final = " "  # Keys escape all characters before it.
-
 
 class GroupReads(TableReads):
     @overload
@@ -313,7 +311,8 @@ def sort_key_range(aggregates: Sequence[Aggregate]) -> tuple[str, str]:
     first = min(template.prefix for template in templates)
     # A template without fields has one item; keys that continue it, such as a Distinct's members, stay unread.
     last = max(template.prefix + (LAST_CHARACTER if template.fields else "") for template in templates)
-    return first or _FIRST_CHARACTER, last
+    # Keys escape all characters before the blank.
+    return first or " ", last
 
 
 class RankingReads(TableReads):
@@ -339,7 +338,6 @@ class RankingReads(TableReads):
         [Group(values={'player': 'ann'}, measures={'paths': 12}, complete=True)]
         """
         require_count("count", count)
-        require_declaration(aggregate, Aggregate)
         ranking = _ranking(aggregate)
         texts, complete = asked_group(self._table, aggregate, given(values, fields), ranking._template.fields[:-1])
         return _ranked(self._table, aggregate, _scores(self._table, ranking, texts, count), complete)
@@ -361,10 +359,8 @@ class RankingReads(TableReads):
         >>> counters.around(PLAYERS, player="ann", count=2)  # doctest: +SKIP
         """
         require_count("count", count)
-        require_declaration(aggregate, Aggregate)
-        table = self._table
+        table, ranking = self._table, _ranking(aggregate)
         texts, complete = asked_group(table, aggregate, given(values, fields))
-        ranking = _ranking(aggregate)
         [key] = ItemLayout(aggregate).keys(group_key(aggregate, texts))
         item = table.client.get_item(TableName=table.name, Key=key).get("Item")
         if item is None or SCORE not in item:
@@ -418,9 +414,10 @@ def _score(item: Item) -> Number:
 
 
 def _ranking(aggregate: Aggregate) -> Ranking:
-    if aggregate.ranking is None:
+    ranking = require_declaration(aggregate, Aggregate).ranking
+    if ranking is None:
         raise InvalidArgumentError("aggregate", aggregate.name, "an aggregate with a ranking")
-    return aggregate.ranking
+    return ranking
 
 
 _AT_A_TIME: Final = 20

@@ -18,7 +18,7 @@ from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, key_tex
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._layouts import PageLevels
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import Interval
+from dynamodb_counters._timeline.tiers import Interval, Span
 from dynamodb_counters.errors import InvalidArgumentError
 
 Item: TypeAlias = Mapping[str, Any]
@@ -149,8 +149,7 @@ def numbers_by_unit(
     layout, field, tier = ItemLayout(aggregate).pages, aggregate._listed_by[-1], aggregate._tier
     assert layout is not None
     pk = aggregate._pk_template.render(values)
-    ends = [tier.text(tier.locate(moment)[0]) for moment in (span.start, span.end - 1)]
-    first, last = (layout.key(Page(layout.shelf(pk, [text]))) for text in ends)
+    first, last = (layout.key(Page(layout.shelf(pk, [tier.text(bucket)]))) for bucket in Span(tier, span).buckets)
     for item in query(table, first[PK], (first[SK], last[SK]), consistent=consistent):
         page, found = layout.page_of(item), layout.groups(item)
         if page is None or page.first:
