@@ -87,16 +87,16 @@ FOLD: Final = r"""
 + or change.failure
 ? test_thresholds.py::test_a_page_that_splits_crosses_no_line
 * a change twice across a line has one crossing
-- change = () if self.threshold.once else (self.event,)
-+ change = ()
+- event = () if threshold.once else (change.record.get("eventID") or change.sequence,)
++ event = ()
 ? test_thresholds.py::test_the_outbox_holds_each_crossing_once
 * two changes with the same number, in two shards, have one crossing
-- (self.event,)
-+ (self.sequence,)
+- (change.record.get("eventID") or change.sequence,)
++ (change.sequence,)
 ? test_thresholds.py::test_changes_in_shards_whose_numbers_are_alike_have_crossings_each
 * a threshold that counts once counts each change
-- change = () if self.threshold.once else (self.event,)
-+ change = (self.event,)
+- event = () if threshold.once else (change.record.get("eventID") or change.sequence,)
++ event = (change.record.get("eventID") or change.sequence,)
 ? test_thresholds.py::test_a_threshold_that_counts_once_has_each_level_of_a_group_once
 * a burst downward has its highest level
 - else crossed[::-1]

@@ -219,7 +219,7 @@ def test_changes_in_shards_whose_numbers_are_alike_have_crossings_each() -> None
     [record] = [each for each in bench.records() if each["dynamodb"]["NewImage"]["_type"] == {"S": "views"}]
     plan = plan_of(read_registry(bench.store))
     keys = {
-        crossing.item()["sk"]["S"]
+        crossing["sk"]["S"]
         for event in ("1", "2", "1")
         for crossing in crossings(plan, [Change({**record, "eventID": event})], collections.Counter())
     }

@@ -18,10 +18,11 @@ from dynamodb_counters._commit.commit import Committed, Committer, Part, Pruner
 from dynamodb_counters._control.counted_names import CountedNames
 from dynamodb_counters._control.run_items import ONLY_SHARD
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._fold.crossings import Crossing, crossings
+from dynamodb_counters._fold.crossings import crossings
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.fold import fold, reason_of, surplus_of
 from dynamodb_counters._fold.records import OLD, ONE_TABLE, Change, Origins, Record, stream_number
+from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import PK, QUARANTINE, TYPE
 from dynamodb_counters._quarantine.quarantine import UNREADABLE, Quarantine, held_by, redriven_item
 from dynamodb_counters._table import RetryingClient, Table, ending_at
@@ -63,17 +64,17 @@ def _redriven(record: Record, change: Change, origins: Origins) -> Change:
         return Change(record, is_foreign=change.is_foreign, failure=reason_of(error))
 
 
-def put_crossings(table: Table, crossings: Sequence[Crossing]) -> None:
+def put_crossings(table: Table, crossings: Sequence[Image]) -> None:
     """Put crossings that are not there yet; `CommitError` means: deliver the batch again."""
 
-    def put_each(some: Sequence[Crossing]) -> None:
+    def put_each(some: Sequence[Image]) -> None:
         for each in some:
-            table.write("put_item", Item=each.item(), ConditionExpression=f"attribute_not_exists({PK})")
+            table.write("put_item", Item=each, ConditionExpression=f"attribute_not_exists({PK})")
 
     # One after the other of a group: their records are then in order, too.
-    groups: dict[str, list[Crossing]] = {}
+    groups: dict[str, list[Image]] = {}
     for crossing in crossings:
-        groups.setdefault(repr((crossing.threshold.name, crossing.aggregate, crossing.group)), []).append(crossing)
+        groups.setdefault(repr([crossing[name] for name in ("threshold", "aggregate", "group")]), []).append(crossing)
     answers = [there for _, there in table.side_by_side(put_each, [*groups.values()])]
     if failures := [there for there in answers if isinstance(there, Exception)]:
         raise CommitError(failures)

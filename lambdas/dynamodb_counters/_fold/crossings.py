@@ -9,11 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from decimal import localcontext
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.groups import values_of
@@ -30,58 +29,18 @@ from dynamodb_counters._items.table_schema import CROSSING, CROSSING_PREFIX, PK,
 _NOTHING: Final[Image] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Crossing:
-    """A line that a group's measure has crossed, by the record that says so."""
+def crossings(plan: Plan, changes: Iterable[Change], skipped: Counter[str]) -> list[Image]:
+    """Return the outbox's items of the lines that changes cross, in order.
 
-    threshold: Threshold
-    aggregate: str
-    group: Mapping[str, str]
-    level: Number
-    direction: Literal["up", "down"]
-    old: Number | None
-    new: Number | None
-    at: float
-    sequence: str
-    event: str
-    """The record's id, which is one per change, also in shards whose sequence numbers are alike."""
-
-    def item(self) -> dict[str, Any]:
-        """Its item in the outbox, the same in every delivery of the record."""
-        # The record's id takes the place of a count of crossings: it is one per change, and needs no state.
-        texts = json.dumps([self.aggregate, sorted(self.group.items())])
-        digest = hashlib.sha256(texts.encode()).hexdigest()[:32]
-        moment = datetime.fromtimestamp(self.at, UTC).isoformat(timespec="seconds").removesuffix("+00:00") + "Z"
-        change = () if self.threshold.once else (self.event,)
-        begin = "once" if self.threshold.once else moment
-        sk = "#".join([begin, digest, format_number(self.level), self.direction, *change])
-        numbers = {"level": self.level, "old": self.old, "new": self.new}
-        return {
-            PK: {"S": f"{CROSSING_PREFIX}{self.threshold.name}#{digest[0]}"},
-            SK: {"S": sk},
-            TYPE: {"S": CROSSING},
-            "id": {"S": hashlib.sha256(f"{self.threshold.name}#{sk}".encode()).hexdigest()[:32]},
-            "threshold": {"S": self.threshold.name},
-            "aggregate": {"S": self.aggregate},
-            "group": {"M": {name: {"S": text} for name, text in self.group.items()}},
-            "measure": {"S": self.threshold.measure},
-            "direction": {"S": self.direction},
-            "at": {"S": moment},
-            "sequence": {"S": self.sequence},
-            # As texts: an average may be too small for a number of DynamoDB.
-            **{name: {"S": format_number(number)} for name, number in numbers.items() if number is not None},
-        }
-
-
-def crossings(plan: Plan, changes: Iterable[Change], skipped: Counter[str]) -> list[Crossing]:
-    """The crossings of changes, in order; `skipped` counts the thresholds of groups whose items are spoiled."""
+    `skipped` counts the thresholds of groups whose items are spoiled.
+    """
     if not plan.armed:
         return []
     with localcontext(EXACT):
         return [crossing for change in changes for crossing in _of_change(plan, change, skipped)]
 
 
-def _of_change(plan: Plan, change: Change, skipped: Counter[str]) -> Iterator[Crossing]:
+def _of_change(plan: Plan, change: Change, skipped: Counter[str]) -> Iterator[Image]:
     images = change.record["dynamodb"]
     new, old = images.get(NEW), images.get(OLD)
     if new is None or change.is_foreign or change.delta is not None or change.failure or is_split(old, new):
@@ -109,7 +68,7 @@ def _groups(layout: ItemLayout, image: Image | None, other: Image | None) -> lis
 
 def _of_group(
     aggregate: Aggregate, threshold: Threshold, old: Image, new: Image, change: Change, *, skipped: Counter[str]
-) -> Iterator[Crossing]:
+) -> Iterator[Image]:
     try:
         before, after = _value(aggregate, threshold, old), _value(aggregate, threshold, new)
         crossed = [level for level in threshold.at if _is_above(before, level) != _is_above(after, level)]
@@ -122,13 +81,34 @@ def _of_group(
         skipped[threshold.name] += 1  # No counting has written an item like this.
         return
     # All in one direction, as there is one value.
-    direction: Literal["up", "down"] = "up" if _is_above(after, crossed[0]) else "down"
+    direction = "up" if _is_above(after, crossed[0]) else "down"
     if threshold.direction not in (direction, "both"):
         return
     crossed = crossed if direction == "up" else crossed[::-1]
+    digest = hashlib.sha256(json.dumps([aggregate.name, sorted(group.items())]).encode()).hexdigest()[:32]
+    moment = datetime.fromtimestamp(change.created or 0, UTC).isoformat(timespec="seconds").removesuffix("+00:00") + "Z"
+    # The record's id takes the place of a count of crossings: it is one per change, also in shards whose sequence
+    # numbers are alike, and needs no state.
+    event = () if threshold.once else (change.record.get("eventID") or change.sequence,)
+    begin = "once" if threshold.once else moment
     for level in crossed[-1:] if threshold.burst == "highest" else crossed:
-        at, sequence, event = change.created or 0, change.sequence, change.record.get("eventID") or change.sequence
-        yield Crossing(threshold, aggregate.name, group, level, direction, before, after, at, sequence, event)
+        sk = "#".join([begin, digest, format_number(level), direction, *event])
+        numbers = {"level": level, "old": before, "new": after}
+        yield {
+            PK: {"S": f"{CROSSING_PREFIX}{threshold.name}#{digest[0]}"},
+            SK: {"S": sk},
+            TYPE: {"S": CROSSING},
+            "id": {"S": hashlib.sha256(f"{threshold.name}#{sk}".encode()).hexdigest()[:32]},
+            "threshold": {"S": threshold.name},
+            "aggregate": {"S": aggregate.name},
+            "group": {"M": {name: {"S": text} for name, text in group.items()}},
+            "measure": {"S": threshold.measure},
+            "direction": {"S": direction},
+            "at": {"S": moment},
+            "sequence": {"S": change.sequence},
+            # As texts: an average may be too small for a number of DynamoDB.
+            **{name: {"S": format_number(number)} for name, number in numbers.items() if number is not None},
+        }
 
 
 def _value(aggregate: Aggregate, threshold: Threshold, image: Image) -> Any:
