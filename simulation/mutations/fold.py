@@ -43,11 +43,11 @@ FOLD: Final = r"""
 + found
 ? test_packed.py::test_values_taken_back_are_those_of_the_log_not_of_the_caller
 * events are counted by columns and by rows
--         if found is None:
--             by_row.append(program)
--         else:
-+         by_row.append(program)
-+         if found is not None:
+-             if columns is None:
+-                 by_row.append(program)
+-             else:
++             by_row.append(program)
++             if columns is not None:
 ? test_packed.py::test_events_count_the_same_by_columns_and_by_rows
 * values taken back are redriven as if they were accepted
 - if (row.sign == "+") == (image_name == NEW):
@@ -55,8 +55,8 @@ FOLD: Final = r"""
 ? test_packed.py::test_values_taken_back_that_cannot_be_folded_are_redriven_as_such
 
 * rows that are aside are counted
--  if change.aside.names else None
-+  if False else None
+- by_columns = None if change.aside.names else program.by_columns
++ by_columns = program.by_columns
 ? ../unit/fold/test_aside.py::test_what_is_aside_counts_once_it_is_redriven
 * what is left of an image waits beside an entry that is not there
 -  if name in change.aside.entries else replace(image, names=left)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from decimal import localcontext
 from typing import Final, TypeAlias
 
@@ -28,7 +28,7 @@ from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.page_layout import is_split
 from dynamodb_counters._fold.plan import Plan, Program, Source
 from dynamodb_counters._fold.records import NEW, OLD, Change, Record, counted_in, is_erasure, is_expiry, single_image
-from dynamodb_counters._items.chunks import Chunk, Row, decode_chunk, lost_rows
+from dynamodb_counters._items.chunks import Row, decode_chunk, lost_rows
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import EXACT
 from dynamodb_counters._items.table_schema import CHUNK, ERASED, TTL, TYPE
@@ -38,41 +38,7 @@ _MANY: Final = 20
 _WRITTEN: Final = ("INSERT", "MODIFY")
 
 
-@dataclass(slots=True)
-class FoldedChunk:
-    """Contributions of a chunk, events of it that cannot be folded, and how many contributions came too late."""
-
-    contributions: list[Contribution] = field(default_factory=list)
-    unfoldable: list[tuple[int, Row, dict[str, Exception]]] = field(default_factory=list)
-    """Rows, after the place of each, and by declaration why it could not be folded."""
-    late: int = 0
-
-
-def fold_chunk(
-    chunk: Chunk,
-    programs: Iterable[Program],
-    created: float | None,
-    is_aside: Callable[[int, str], bool] | None = None,
-) -> FoldedChunk:
-    """Fold by columns for the programs that can, row by row for the others, and where a row may be aside for some."""
-    folded, by_row = FoldedChunk(), []
-    for program in programs:
-        found = program.by_columns(chunk) if program.by_columns is not None and is_aside is None else None
-        if found is None:
-            by_row.append(program)
-        else:
-            folded.contributions += found
-    if by_row:
-        for index, row in enumerate(chunk.all_rows()):
-            if row.sign != "0":
-                some = by_row
-                if is_aside is not None:
-                    some = [program for program in by_row if not is_aside(index, program.layout.name)]
-                _fold_row(folded, index, row, some, created)
-    return folded
-
-
-def record_of_row(record: Record, image_name: str, row: Row, event: str) -> Record:
+def _record_of_row(record: Record, image_name: str, row: Row, event: str) -> Record:
     """The record that an event would have come in if it were an item of its own."""
     images = record["dynamodb"]
     change = {name: value for name, value in images.items() if name not in (NEW, OLD)}
@@ -85,21 +51,6 @@ def record_of_row(record: Record, image_name: str, row: Row, event: str) -> Reco
     if (row.sign == "+") == (image_name == NEW):
         return {**record, "eventName": "INSERT", "dynamodb": {**change, NEW: image}}
     return {**record, "eventName": "REMOVE", "dynamodb": {**change, OLD: image}}
-
-
-def _fold_row(folded: FoldedChunk, index: int, row: Row, programs: Sequence[Program], created: float | None) -> None:
-    failed: dict[str, Exception] = {}
-    for program in programs:
-        try:
-            found = program.contribute(row.values, created)
-        except UNFOLDABLE as error:
-            failed[program.layout.name] = error
-            continue
-        if found is LATE:
-            folded.late += 1
-        folded.contributions += found if row.sign == "+" else _negated(found)
-    if failed:
-        folded.unfoldable.append((index, row, failed))
 
 
 def _negated(contributions: Iterable[Contribution]) -> list[Contribution]:
@@ -252,14 +203,28 @@ class _Folding:
         except UNFOLDABLE as error:
             failed |= {program.layout.name: error for program in programs}
             return []
-        is_aside = (lambda row, name: change.is_aside(f"{image_name}#{row}", name)) if change.aside.names else None
-        found = fold_chunk(chunk, programs, change.created, is_aside)
+        by_row: list[Program] = []
+        contributions: list[Contribution] = []
+        for program in programs:
+            # By columns, no row is looked at that may be aside.
+            by_columns = None if change.aside.names else program.by_columns
+            columns = by_columns(chunk) if by_columns is not None else None
+            if columns is None:
+                by_row.append(program)
+            else:
+                contributions += columns
         self.folded.events += chunk.rows - 1
-        self.folded.late += found.late
-        for index, row, wrong in found.unfoldable:
-            record = record_of_row(change.record, image_name, row, source.packs)
-            self._leave(change, f"{image_name}#{index}", _reasons(wrong), tuple(wrong), record)
-        return found.contributions
+        for index, row in enumerate(chunk.all_rows() if by_row else ()):
+            if row.sign == "0":
+                continue
+            wrong: dict[str, Exception] = {}
+            some = _not_aside(by_row, change, f"{image_name}#{index}") if change.aside.names else by_row
+            found = self._shown(source, some, row.values, change, wrong)
+            contributions += found if row.sign == "+" else _negated(found)
+            if wrong:
+                record = _record_of_row(change.record, image_name, row, source.packs)
+                self._leave(change, f"{image_name}#{index}", _reasons(wrong), tuple(wrong), record)
+        return contributions
 
     def _programs(self, source: Source, change: Change, image_name: str) -> Sequence[Program]:
         """Which declarations count an image of a source."""
