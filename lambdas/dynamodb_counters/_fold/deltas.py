@@ -1,4 +1,4 @@
-"""Deltas: what a batch of changes adds to each group, and the item that one alone would make. Pure."""
+"""Deltas: what a batch of changes adds to each group. Pure."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ import zlib
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from dynamodb_counters._declarations.groups import typed_key
 from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout
-from dynamodb_counters._fold.page_layout import Page
 from dynamodb_counters._fold.records import Record
-from dynamodb_counters._items.conditions import Image
-from dynamodb_counters._items.conversions import Number, format_number, typed_number
-from dynamodb_counters._items.table_schema import PK, TYPE
+from dynamodb_counters._items.conversions import Number
 
 
 @dataclass(eq=False, slots=True)
@@ -63,25 +59,3 @@ class Folded:
     """How many changes were folded, if there was a limit."""
     events: int = 0
     """Changes, and in place of a chunk its events."""
-
-
-def group_image(delta: Delta) -> Image:
-    """The item of a group, or what it would be outside its page."""
-    layout = delta.layout
-    key = layout.key(delta.group, "")
-    image = {name: {"S": text} for name, text in {**layout.stored_values(delta.group, key), **key}.items()}
-    image |= {name: {"N": format_number(number)} for name, number in delta.measures.items()}
-    return {**image, TYPE: {"S": layout.name}}
-
-
-def item_of(delta: Delta) -> Image:
-    """The item; or the page, as long as it has not split: what counts members by gaps looks at all of it."""
-    layout, group = delta.layout, delta.group
-    if layout.pages is None:
-        return group_image(delta)
-    page = Page(layout.address(group)[0])
-    key = layout.pages.key(page)
-    numbers = layout.pages.added(layout.page_texts(group), delta.measures)
-    # Also those that are 0: the name of a group's first number is its text.
-    typed = {name: typed_number(number) for name, number in numbers.items()}
-    return {**typed_key(key), **layout.attributes(group, {**key, PK: page.pk}), **typed}
