@@ -63,11 +63,6 @@ class ItemLayout:
         key = self._rendered(group)
         return self.pages.shelf(key[PK], [group[index] for index in self._sk_indexes]), hash_of(key[SK])
 
-    def page_texts(self, group: GroupKey) -> Sequence[str]:
-        """The texts by which a group differs from others in its page."""
-        assert self.pages is not None
-        return self.pages.texts([group[index] for index in self._sk_indexes])
-
     def keys(self, group: GroupKey) -> list[Key]:
         """Keys of all items that a group may have."""
         texts = self._texts(group)
@@ -83,16 +78,6 @@ class ItemLayout:
         """Text of each field; for a window also the tier and the start of the bucket."""
         return dict(zip(self._names, self._texts(group), strict=True))
 
-    def stored_values(self, group: GroupKey, key: dict[str, str]) -> dict[str, str]:
-        """Values to store as attributes because a hashed key does not show them; usually none."""
-        return {
-            name: text
-            for template, rendered in ((self._pk, key[PK]), (self._sk, key[SK]))
-            if is_hashed(rendered)
-            for name, text in self.values(group).items()
-            if name in template.fields and not is_reserved(name)
-        }
-
     def attributes(self, group: GroupKey, key: dict[str, str]) -> dict[str, Any]:
         """Attributes of a group's item besides its numbers and bookkeeping."""
         found: dict[str, Any] = {TYPE: {"S": self.name}}
@@ -100,8 +85,11 @@ class ItemLayout:
             shard = _shard_of(f"{key[PK]}\0{key[SK]}", self.ranking.write_shards)
             board = self.ranking._template.render({**self.values(group), WRITE_SHARD_FIELD: shard})
             found[LEADERBOARD] = {"S": board}
-        if HASH_MARKER in key[PK] or HASH_MARKER in key[SK]:
-            found |= {name: {"S": text} for name, text in self.stored_values(group, key).items()}
+        for rendered, template in ((key[PK], self._pk), (key[SK], self._sk)):
+            if HASH_MARKER in rendered:
+                # A hashed key does not show its values.
+                shown = {name: text for name, text in self.values(group).items() if name in template.fields}
+                found |= {name: {"S": text} for name, text in shown.items() if not is_reserved(name)}
         expires_at = self.expires_at(group)
         if expires_at is not None:
             found[TTL] = {"N": str(expires_at)}

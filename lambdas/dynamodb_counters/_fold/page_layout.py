@@ -80,6 +80,7 @@ class PageLayout:
         self._pk, self._sk = aggregate._pk_template, aggregate._sk_template
         self._prefix = f"{PAGE_PREFIX}{self.name}#"
         self._shelved = aggregate._shelved
+        self._own_indexes = [aggregate.fields.index(field) for field in self._sk.fields[self._shelved :]]
         self._longest, self._unit = aggregate._longest, tier_of(aggregate.fields[-1]) if aggregate._longest else None
         self.is_whole = self._unit is not None
         """Whether a page never splits: what counts it looks at all of its groups together."""
@@ -96,13 +97,13 @@ class PageLayout:
         """The shelf of groups, by the partition key of their items and the texts of their sort keys."""
         return _SHELF.join([pk, "#".join(map(escape, texts[: self._shelved]))]) if self._shelved else pk
 
-    def texts(self, texts: Sequence[str]) -> Sequence[str]:
-        """The texts by which a group differs from others in its page, of those of its sort key."""
+    def _text(self, group: Sequence[str]) -> str:
+        """The text by which a group differs from others in its page."""
         if self._unit is not None:
             # Two digits: its number since 1970 modulo 1,296 in base 36.
-            high, low = divmod(self._unit.parse(texts[-1]) % _CODES, len(_DIGITS))
-            return [_DIGITS[high] + _DIGITS[low]]
-        return texts[self._shelved :]
+            high, low = divmod(self._unit.parse(group[-1]) % _CODES, len(_DIGITS))
+            return _DIGITS[high] + _DIGITS[low]
+        return "#".join([escape(group[index]) for index in self._own_indexes])
 
     def page_of(self, image: Image) -> Page | None:
         """The page that an image is of; None if it is none."""
@@ -113,14 +114,14 @@ class PageLayout:
         pk = image[PK]["S"][: -len(PARTITION_MARK) - 1]
         return Page(f"{pk}{_SHELF}{shared}" if shared else pk, int(digits.ljust(BITS // 4, "0"), 16), level_of(image))
 
-    def added(self, texts: Sequence[str], numbers: Mapping[str, Any]) -> dict[str, Any]:
+    def added(self, group: Sequence[str], numbers: Mapping[str, Any]) -> dict[str, Any]:
         """Numbers of a group by the names of their attributes in a page; its first one is there even if it is 0."""
-        text = "#".join(map(escape, texts))
+        text = self._text(group)
         return {_MARK + text: 0, **{self._named(name, text): number for name, number in numbers.items()}}
 
-    def group(self, image: Image, texts: Sequence[str]) -> Image:
+    def group(self, image: Image, group: Sequence[str]) -> Image:
         """The item that a group of a page would be, whether it is in there or not."""
-        return self._shown(image, _common(image), "#".join(map(escape, texts)))
+        return self._shown(image, _common(image), self._text(group))
 
     def groups(self, image: Image, unlike: Image | None = None) -> list[Image]:
         """The items that the groups of a page would be; those alone that are otherwise in another image of it."""

@@ -80,7 +80,7 @@ class PageUpdate(Update):
         for group, measures in groups.items():
             # Not even 0 is added to a group that can take nothing.
             if measures is not None:
-                added |= layout.pages.added(layout.page_texts(group), measures)
+                added |= layout.pages.added(group, measures)
         # A group's first number is there even if it is 0: its name is the group's text.
         self._added = {name: typed_number(number) for name, number in added.items()}
         self.added: Mapping[str, Number] = added

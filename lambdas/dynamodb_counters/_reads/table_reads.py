@@ -103,7 +103,7 @@ def read_items(table: Table, wanted: Sequence[Wanted], *, consistent: bool) -> l
     for (layout, group), some in zip(wanted, keys, strict=True):
         own = [found.get(identity(key), {}) for key in some]
         if layout.pages and (item := next(pages)[1]):
-            own = [layout.pages.group(item, layout.page_texts(group))]
+            own = [layout.pages.group(item, group)]
         items.append([item for item in own if item])
     return items
 
