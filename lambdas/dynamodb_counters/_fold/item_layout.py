@@ -85,11 +85,11 @@ class ItemLayout:
             shard = _shard_of(f"{key[PK]}\0{key[SK]}", self.ranking.write_shards)
             board = self.ranking._template.render({**self.values(group), WRITE_SHARD_FIELD: shard})
             found[LEADERBOARD] = {"S": board}
-        for rendered, template in ((key[PK], self._pk), (key[SK], self._sk)):
-            if HASH_MARKER in rendered:
-                # A hashed key does not show its values.
-                shown = {name: text for name, text in self.values(group).items() if name in template.fields}
-                found |= {name: {"S": text} for name, text in shown.items() if not is_reserved(name)}
+        if HASH_MARKER in key[PK] or HASH_MARKER in key[SK]:
+            # A hashed key does not show its values.
+            hashed = [template for name, template in ((PK, self._pk), (SK, self._sk)) if is_hashed(key[name])]
+            hidden = {name for template in hashed for name in template.fields if not is_reserved(name)}
+            found |= {name: {"S": text} for name, text in self.values(group).items() if name in hidden}
         expires_at = self.expires_at(group)
         if expires_at is not None:
             found[TTL] = {"N": str(expires_at)}
