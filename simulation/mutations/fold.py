@@ -187,12 +187,12 @@ FOLD: Final = r"""
 + self
 ? test_two_streams.py::test_an_untyped_item_among_the_counts_is_none_of_the_source_table
 * a deletion by TTL is never subtracted
-- keeps=declaration.on_expiry == "keep"
-+ keeps=True
+- keeps = declaration.on_expiry == "keep"
++ keeps = True
 ? test_schedules.py::test_every_count_is_exact_whatever_goes_wrong
 * records after a group's retention count
-- return contribute if declaration.retention is None else until_closed(layout, contribute)
-+ return contribute
+- contribute = until_closed(layout, contribute)
++ pass
 ? test_expiring_members.py::test_every_number_is_exact_whatever_expires_and_comes_late
 
 == _fold/records.py

@@ -15,8 +15,7 @@ from dynamodb_counters._fold.page_layout import PageLayout
 from dynamodb_counters._items.conditions import (
     LIST_MARK,
     Image,
-    Predicate,
-    compile_condition,
+    compile_where,
     number_reader,
     reader,
     text_reader,
@@ -59,9 +58,12 @@ Contribute: TypeAlias = Callable[[Image, float | None], tuple[Contribution, ...]
 def compile_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
     # An aggregate's item has its fields and measures under their whole names: "address.city", "tags[]", "price.sum".
     literal = isinstance(declaration.source, Aggregate)
-    holds = compile_where(declaration, literal=literal)
-    numbers_of = _compile_measures(declaration, literal=literal)
+    holds = compile_where(declaration.where, literal=literal)
     fields, measures = declaration.fields, declaration.measures
+    compiled = [compile_measure(name, measure, literal=literal) for name, measure in measures.items()]
+
+    def numbers_of(image: Image) -> Numbers:
+        return tuple([pair for numbers in compiled for pair in numbers(image) if pair[1]])
 
     if not literal and any(field.endswith(LIST_MARK) for field in fields):
         groups_of = _compile_groups(declaration)
@@ -113,11 +115,6 @@ def is_late(layout: ItemLayout, group: GroupKey, created: float | None) -> bool:
     return layout.closing_time(group) <= created
 
 
-def compile_where(declaration: Aggregate | Window, *, literal: bool = False) -> Predicate | None:
-    where = declaration.where
-    return compile_condition(where, literal=literal) if where is not None else None
-
-
 def compile_group(fields: tuple[str, ...], *, literal: bool = False) -> Callable[[Image], GroupKey]:
     readers = [text_reader(field, literal=literal) for field in fields]
     if not readers:
@@ -156,12 +153,10 @@ def _bytes(text: str) -> int:
 def _compile_groups(declaration: Aggregate) -> Callable[[Image], list[GroupKey]]:
     """One group per member of a list; several lists multiply."""
     fields, most = declaration.fields, declaration.max_groups
-    readers: list[Callable[[Image], list[str]]] = [
-        texts_reader(field) if field.endswith(LIST_MARK) else _one_text(text_reader(field)) for field in fields
-    ]
+    readers = [texts_reader(field) if field.endswith(LIST_MARK) else text_reader(field) for field in fields]
 
     def groups_of(image: Image) -> list[GroupKey]:
-        choices = [read(image) for read in readers]
+        choices = [[texts] if isinstance(texts, str) else texts for texts in [read(image) for read in readers]]
         # Counted before they are made: two lists of one item can make millions.
         if (found := prod(map(len, choices))) > most:
             raise MalformedImageError(
@@ -172,15 +167,6 @@ def _compile_groups(declaration: Aggregate) -> Callable[[Image], list[GroupKey]]
         return list(product(*choices))
 
     return groups_of
-
-
-def _one_text(read: Callable[[Image], str]) -> Callable[[Image], list[str]]:
-    return lambda image: [read(image)]
-
-
-def _compile_measures(declaration: Aggregate, *, literal: bool) -> Callable[[Image], Numbers]:
-    compiled = [compile_measure(name, measure, literal=literal) for name, measure in declaration.measures.items()]
-    return lambda image: tuple([pair for numbers_of in compiled for pair in numbers_of(image) if pair[1]])
 
 
 def compile_measure(name: str, measure: Measure | TimeWeighted, *, literal: bool = False) -> Callable[[Image], Numbers]:
@@ -204,7 +190,7 @@ class EarlyError(MalformedImageError):
 
 
 def compile_window(layout: ItemLayout, declaration: Window) -> Contribute:
-    holds = compile_where(declaration)
+    holds = compile_where(declaration.where)
     group_of = compile_group(declaration.fields)
     numbers_of = compile_measure(TOTAL, declaration.measure)
     is_weighted = isinstance(declaration.measure, TimeWeighted)

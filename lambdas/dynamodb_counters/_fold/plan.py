@@ -10,7 +10,7 @@ from decimal import localcontext
 from functools import partial
 from typing import Any, Final
 
-from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Event, Items, require_consistent
+from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Event, Items, Window, require_consistent
 from dynamodb_counters._fold.chunk_contributions import ByColumns, compile_columns
 from dynamodb_counters._fold.contributions import (
     UNFOLDABLE,
@@ -23,7 +23,7 @@ from dynamodb_counters._fold.contributions import (
 )
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.page_layout import PageLayout
-from dynamodb_counters._items.conditions import Image, Predicate, compile_condition
+from dynamodb_counters._items.conditions import Image, Predicate, compile_where
 from dynamodb_counters._items.conversions import EXACT
 from dynamodb_counters._items.key_templates import is_hashed
 from dynamodb_counters._items.table_schema import (
@@ -153,24 +153,22 @@ def _compiled(declaration: Declaration) -> Program:
     layout = ItemLayout(declaration)
     if isinstance(declaration.source, Direct):
         return Program(layout, lambda *_: ())
-    if isinstance(declaration, Aggregate):
-        contribute, by_columns = _of_aggregate(layout, declaration), compile_columns(layout, declaration)
-    else:
-        contribute, by_columns = compile_window(layout, declaration), None
-    return Program(layout, contribute, by_columns, keeps=declaration.on_expiry == "keep")
-
-
-def _of_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
+    keeps = declaration.on_expiry == "keep"
+    if isinstance(declaration, Window):
+        return Program(layout, compile_window(layout, declaration), keeps=keeps)
     contribute = compile_aggregate(layout, declaration)
     if declaration._longest:
         contribute = looked_back_at(contribute, declaration)
-    return contribute if declaration.retention is None else until_closed(layout, contribute)
+    if declaration.retention is not None:
+        contribute = until_closed(layout, contribute)
+    return Program(layout, contribute, compile_columns(layout, declaration), keeps)
 
 
 def _of_items(items: Items) -> Source:
-    holds = None if items.where is None else compile_condition(items.where)
     looks_at_type = items.where is not None and TYPE in items.where._attributes
-    return Source(holds, show_foreign(items), ttl=items._table_keys.ttl, looks_at_type=looks_at_type)
+    return Source(
+        compile_where(items.where), show_foreign(items), ttl=items._table_keys.ttl, looks_at_type=looks_at_type
+    )
 
 
 def _is_of(image: Image, source: Source) -> bool:
