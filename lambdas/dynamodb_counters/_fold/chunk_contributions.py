@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from dynamodb_counters._declarations import Aggregate, Count, Sum
-from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES, Contribution
+from dynamodb_counters._fold.contributions import SHORT, Contribution
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._items.chunks import Chunk
 from dynamodb_counters._items.conditions import is_plain
@@ -16,8 +16,6 @@ from dynamodb_counters._items.table_schema import MAX_NUMBER_DIGITS
 
 ByColumns: TypeAlias = Callable[[Chunk], list[Contribution] | None]
 """All that a chunk contributes; None if its events must be looked at one by one."""
-
-_SHORT: Final = MAX_GROUP_BYTES // 4
 
 
 def compile_columns(layout: ItemLayout, declaration: Aggregate) -> ByColumns | None:
@@ -55,7 +53,7 @@ def _groups(chunk: Chunk, fields: tuple[str, ...]) -> list[GroupKey] | None:
             return None
         longest += max(map(len, cells))
         columns.append(cells)
-    if longest > _SHORT:
+    if longest > SHORT:
         return None
     return list(zip(*columns, strict=True)) if columns else [()] * chunk.rows
 

@@ -30,7 +30,7 @@ MAX_GROUP_BYTES: Final = 8192
 """Longest texts of a group together, in UTF-8 bytes. The item of a hashed key stores them, so that every update pays
 for them, and 400 KB must hold them and any number of watermarks."""
 
-_SHORT: Final = MAX_GROUP_BYTES // 4
+SHORT: Final = MAX_GROUP_BYTES // 4
 """Characters that fit whatever they are: none takes more than four bytes."""
 
 # Errors that the compiled functions may raise on an image of any shape.
@@ -124,13 +124,13 @@ def compile_group(fields: tuple[str, ...], *, literal: bool = False) -> Callable
 
         def group_of_one(image: Image) -> GroupKey:
             text = read_only(image)
-            return (text,) if len(text) <= _SHORT else require_storable_group((text,))
+            return (text,) if len(text) <= SHORT else require_storable_group((text,))
 
         return group_of_one
 
     def group_of(image: Image) -> GroupKey:
         group = tuple([read(image) for read in readers])
-        return group if sum(map(len, group)) <= _SHORT else require_storable_group(group)
+        return group if sum(map(len, group)) <= SHORT else require_storable_group(group)
 
     return group_of
 

@@ -57,7 +57,6 @@ class LogBins:
     """
 
     def __init__(self, error: Decimal) -> None:
-        self.error = error
         taken = error * _ROUNDED
         self._growth = _EXACT.divide(1 + taken, 1 - taken)
         self._log = math.log(self._growth)
@@ -84,14 +83,7 @@ class LogBins:
         return -shown if name.startswith(_NEGATIVE) else shown
 
 
-@cache
-def log_bins(error: Decimal) -> LogBins:
-    return LogBins(error)
-
-
-def is_bin(name: str) -> bool:
-    """Whether a bin may have this name."""
-    return _NAME.fullmatch(name) is not None
+log_bins: Final = cache(LogBins)
 
 
 _MOST: Final = 255
@@ -129,10 +121,6 @@ def value_of(text: str) -> Number | datetime:
     return whole(Decimal((int(is_negative), tuple(map(int, digits)), exponent)))
 
 
-def is_ordered_text(text: str) -> bool:
-    return _TEXT.fullmatch(text) is not None
-
-
 def _text_of(number: Decimal) -> str:
     if not number:
         return "o"
@@ -160,7 +148,7 @@ class Derivation(NamedTuple):
     """The text of a typed value, whether it can be some text, and which ones it can be, in words."""
 
     text: Callable[[Mapping[str, Any]], str]
-    makes: Callable[[str], bool]
+    makes: Callable[[str], object]
     words: str
 
 
@@ -203,7 +191,7 @@ def derivation(name: str) -> Derivation | None:
     if (stretch := _STRETCH.fullmatch(name)) is not None:
         return _of_time(_STRETCHED[stretch[2]], int(stretch[1]))
     if name == ORDER:
-        return Derivation(ordered_text, is_ordered_text, "a text in the order of numbers or times, such as 'p13112'")
+        return Derivation(ordered_text, _TEXT.fullmatch, "a text in the order of numbers or times, such as 'p13112'")
     if name == "class":
         return _of_number(range(100, 1001, 100), ["", *(f"{first}xx" for first in range(1, 10)), ""])
     return _of_bins(name.removeprefix(LOG)) if name.startswith(LOG) else _of_bounds(name)
@@ -239,18 +227,19 @@ def _of_time(tier: Tier, units: int = 1) -> Derivation:
 
 def _of_bins(error: str) -> Derivation | None:
     try:
-        bins = log_bins(Decimal(error))
+        size = Decimal(error)
     except DecimalException:
         return None
-    if error != format_number(bins.error) or not LEAST_ERROR <= bins.error <= MOST_ERROR:
+    if error != format_number(size) or not LEAST_ERROR <= size <= MOST_ERROR:
         return None
+    bins = log_bins(size)
 
     def text(value: Mapping[str, Any]) -> str:
         if "N" not in value:
             raise MalformedImageError(f"{value_text(value)} is no number")
         return bins.name_of(parse_number(value["N"]))
 
-    return Derivation(text, is_bin, "a bin such as '277' or 'zero'")
+    return Derivation(text, _NAME.fullmatch, "a bin such as '277' or 'zero'")
 
 
 def _of_number(bounds: Sequence[Number], texts: list[str]) -> Derivation:

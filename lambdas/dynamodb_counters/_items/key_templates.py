@@ -98,9 +98,7 @@ class KeyTemplate:
         return len(ours) == len(theirs) and all(map(_segments_overlap, ours, theirs))
 
 
-@lru_cache(maxsize=1024)
-def key_template(text: str, max_bytes: int, argument: str) -> KeyTemplate:
-    return KeyTemplate(text, max_bytes, argument)
+key_template: Final = lru_cache(maxsize=1024)(KeyTemplate)
 
 
 def is_field(name: str) -> bool:
