@@ -140,8 +140,8 @@ REGISTRY: Final = r"""
 + {"TableName": table.name, "Item": new}
 ? test_registry.py::test_only_one_process_founds_a_table
 * names that contradict each other are registered at once
-- if attributes is not None or changed:
-+ if changed:
+- if attributes is not None:
++ if attributes:
 ? test_registry.py::test_names_that_contradict_each_other_are_not_registered_at_once
 
 * a verification goes on of a name that went stale

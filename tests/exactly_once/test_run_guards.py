@@ -14,7 +14,7 @@ from dynamodb_counters._backfill.feeds import Pace, Scan, Source
 from dynamodb_counters._backfill.runner import SCANNING, Lineage
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._control.registry import read_registry, write_registry
-from dynamodb_counters._control.run_items import Run, RunLogs
+from dynamodb_counters._control.run_items import Run, RunLogs, typed_runs
 from dynamodb_counters._declarations.groups import group_key
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.plan import Plan
@@ -274,8 +274,8 @@ def test_children_of_a_shard_that_has_acknowledged_a_run_need_not() -> None:
 def test_the_second_of_two_writes_of_the_registry_is_refused(bench: Workbench) -> None:
     seen = read_registry(bench.store)
     run = Run("v1", "verify", 10**10, ("revenue",))
-    assert write_registry(bench.store, seen, (), verifications=[run])
-    assert not write_registry(bench.store, seen, (), verifications=[])
+    assert write_registry(bench.store, seen, (), attributes=typed_runs([run]))
+    assert not write_registry(bench.store, seen, (), attributes=typed_runs([]))
     assert read_registry(bench.store).runs == (run,)
 
 

@@ -41,6 +41,7 @@ from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.feeds import Feeds, Shard
 from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._control.registry import SOURCE, read_registry, write_registry
+from dynamodb_counters._control.run_items import typed_runs
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._items import table_schema
 from dynamodb_counters._items.bookkeeping import typed_values
@@ -340,7 +341,7 @@ class World:
         self.counters.redrive(next(entry for entry in self.counters.quarantined() if "SALE#6" in str(entry.content)))
         # As a verification does at its end, and an aggregator with a source table.
         header = typed_values({SOURCE: "arn:aws:dynamodb:us-east-1:123456789012:table/orders"})
-        write_registry(self._store.table, read_registry(self._store.table), (), attributes=header, verifications=())
+        write_registry(self._store.table, read_registry(self._store.table), (), attributes=header | typed_runs(()))
 
     def expire(self, item: Item) -> None:
         expired = self._record(None, item)

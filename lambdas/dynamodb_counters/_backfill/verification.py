@@ -47,7 +47,7 @@ from dynamodb_counters._backfill.runner import (
 from dynamodb_counters._commit.commit import ItemDelta, joined, place_of
 from dynamodb_counters._control.counted_names import restrict
 from dynamodb_counters._control.registry import Entry, Registry, write_registry
-from dynamodb_counters._control.run_items import Run, sums_of
+from dynamodb_counters._control.run_items import Run, sums_of, typed_runs
 from dynamodb_counters._declarations import Aggregate, Average, Count, Declaration, Direct, Event, Histogram, Window
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.groups import identity, typed_key
@@ -251,12 +251,12 @@ class Verification(Runner):
         if not names:
             raise BackfillError("nothing to verify: no name counts everything yet, backfill them")
         state = self._new_state(opened, names)
-        runs = (*registry.verifications, state.run)
-        return state if write_registry(self.table, registry, (), verifications=runs, also=self._also(state)) else None
+        runs = typed_runs((*registry.verifications, state.run))
+        return state if write_registry(self.table, registry, (), attributes=runs, also=self._also(state)) else None
 
     def _close(self, registry: Registry, state: State) -> bool:
-        runs = [run for run in registry.verifications if run != state.run]
-        return write_registry(self.table, registry, (), verifications=runs, also=self._also(state))
+        runs = typed_runs(run for run in registry.verifications if run != state.run)
+        return write_registry(self.table, registry, (), attributes=runs, also=self._also(state))
 
     def _finish(self, state: State) -> Iterator[Progress]:
         self._enter(state, DRAINING, COMPARING)

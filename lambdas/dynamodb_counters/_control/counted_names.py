@@ -113,11 +113,15 @@ class CountedNames:
             self._plans.clear()
             PageLevels.of_table(self._table).clear()
         self.registry, self._read_at = registry, now
-        own = self._own_entries
-        both = [(registry.entries[name], entry) for name, entry in own.items() if name in registry.entries]
-        self.changed = tuple(sorted(entry.name for entry, other in both if not is_same(entry, other)))
-        self.undeclared = tuple(sorted(registry.entries.keys() - own.keys()))
+        own, there = self._own_entries.keys(), registry.entries.keys()
+        self.changed = tuple(sorted((own & there) - self._unchanged(registry)))
+        self.undeclared = tuple(sorted(there - own))
         return True
+
+    def _unchanged(self, registry: Registry) -> set[str]:
+        """Names that the own code declares as they are registered."""
+        both = self._own_entries.keys() & registry.entries.keys()
+        return {name for name in both if is_same(registry.entries[name], self._own_entries[name])}
 
     # Registering
 
@@ -160,11 +164,7 @@ class CountedNames:
             state = COMPLETE if is_complete else WAITING
             found.append(replace(self._own_entries[each.name], state=state, at=now, fresh=not is_complete))
         # What watches a changed declaration has nothing to watch.
-        counted = {entry.name for entry in found} | {
-            name
-            for name, entry in self._own_entries.items()
-            if name in registry.entries and is_same(registry.entries[name], entry)
-        }
+        counted = {entry.name for entry in found} | self._unchanged(registry)
         # All processes know of a later threshold by then.
         since = 0 if not registry.is_founded else math.ceil(now + RUN_OPEN_AFTER)
         for name, entry in self._own_entries.items():
@@ -225,13 +225,14 @@ class CountedNames:
     def portions(self, shard: str, changes: Sequence[Change]) -> tuple[list[Portion], dict[str, str]]:
         """Cut changes where names and runs begin to count; and the first records that these count from."""
         counting = [entry for entry in self.registry.names.values() if entry.counts and entry.declaration is not None]
-        begun = {entry.run: _run_of(entry.run, counting) for entry in counting if entry.run}
-        begun |= {run.id: run for run in self.registry.verifications}
+        since = {entry.run: entry.since for entry in counting if entry.run}
+        filled = {run: tuple(sorted(entry.name for entry in counting if entry.run == run)) for run in since}
+        begun = [*(Run(run, "backfill", since[run], filled[run]) for run in since), *self.registry.verifications]
         oldest = min(change.created or 0.0 for change in changes)
         # Long after its cut, a run needs none.
         cuts = {
             run.id: changes[0].sequence if run.since + SKEW <= oldest else self._logs.cut(run, shard, changes)
-            for run in begun.values()
+            for run in begun
         }
 
         def past(change: Change) -> frozenset[str]:
@@ -284,11 +285,6 @@ def is_moot(table: Table, entry: Entry, item: Image) -> bool:
         return bool(entry.run) and not is_past(table, entry.run, entry.since, origin_of(item, created))
     except UNREADABLE:
         return False
-
-
-def _run_of(run: str, entries: Iterable[Entry]) -> Run:
-    of_run = [entry for entry in entries if entry.run == run]
-    return Run(run, "backfill", of_run[0].since, tuple(sorted(entry.name for entry in of_run)))
 
 
 def plan_of(registry: Registry, ahead: frozenset[str] = frozenset()) -> Plan:

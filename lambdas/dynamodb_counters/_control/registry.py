@@ -29,7 +29,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
-from dynamodb_counters._control.run_items import RUNS, Run, read_runs, runs_text
+from dynamodb_counters._control.run_items import Run, read_runs
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items
 from dynamodb_counters._declarations.codec import decode, definition, encode, same_definition
 from dynamodb_counters._declarations.groups import with_below
@@ -306,7 +306,6 @@ def write_registry(
     changes: Iterable[tuple[Entry | None, Entry | None]],
     *,
     attributes: Mapping[str, Any] | None = None,
-    verifications: Iterable[Run] | None = None,
     also: Iterable[Any] = (),
 ) -> bool:
     """Change entries that are as they were read, together; and the header, with its serial, if it is given."""
@@ -317,12 +316,9 @@ def write_registry(
             writes.append({"Put": put_as_seen(table.name, after.item(), seen, _COMPARED)})
         elif before is not None:
             writes.append({"Delete": delete_as_seen(table.name, entry_key(before.name), seen, _COMPARED)})
-    changed = dict(attributes or {})
-    if verifications is not None:
-        changed |= typed_values({RUNS: runs_text(verifications)})
-    if attributes is not None or changed:
-        serial = int(registry.header.get(_SERIAL, {}).get("N", 0)) + 1
-        new = {**bookkeeping_item(header_key(), {}), **registry.header, **changed, **typed_values({_SERIAL: serial})}
+    if attributes is not None:
+        serial = typed_values({_SERIAL: int(registry.header.get(_SERIAL, {}).get("N", 0)) + 1})
+        new = {**bookkeeping_item(header_key(), {}), **registry.header, **attributes, **serial}
         writes.append({"Put": put_as_seen(table.name, new, registry.header, (_SERIAL,))})
     writes += also
     return table.write_together(writes)

@@ -21,7 +21,7 @@ from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import NEW, OLD, Change, Origin, inserted, padded
-from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key, put_as_seen
+from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key, put_as_seen, typed_values
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import Number, base64_text, format_number, parse_number
 from dynamodb_counters._items.table_schema import CHECKPOINT, ONCE_SUFFIX, PK, RUN_PREFIX, SK, TYPE
@@ -97,8 +97,10 @@ def new_run(kind: Literal["backfill", "verify"]) -> str:
     return f"{kind[0]}{secrets.token_hex(8)}"
 
 
-def runs_text(runs: Iterable[Run]) -> str:
-    return json.dumps({run.id: [run.kind, run.since, *run.names] for run in sorted(runs, key=lambda run: run.id)})
+def typed_runs(runs: Iterable[Run]) -> dict[str, Any]:
+    """The attribute of the registry's header that holds the open verifications."""
+    ordered = sorted(runs, key=lambda run: run.id)
+    return typed_values({RUNS: json.dumps({run.id: [run.kind, run.since, *run.names] for run in ordered})})
 
 
 def read_runs(item: Mapping[str, Any]) -> tuple[Run, ...]:
@@ -231,19 +233,14 @@ class RunLogs:
         first = next((change.sequence for change in changes if is_past(change)), None)
         if first is not None and min(created) >= run.since + SKEW:
             return first
-        known = self._put_cut(run.id, shard, first)
-        if known is not None:
-            self._cuts[run.id, shard] = known
-        return known or NO_CUT
-
-    def _put_cut(self, run: str, shard: str, first: str | None) -> str | None:
-        key = cut_key(run, shard)
-        if first is not None:
-            item = run_item(key, {"cut": first, "shard": shard}, self._table.clock())
-            if self._table.write("put_item", **put_as_seen(self._table.name, item, {}, ())):
-                return first
-        found = self._table.read_item(key)
-        return str(found["cut"]["S"]) if found else None
+        key = cut_key(run.id, shard)
+        item = run_item(key, {"cut": first or NO_CUT, "shard": shard}, self._table.clock())
+        if first is None or not self._table.write("put_item", **put_as_seen(self._table.name, item, {}, ())):
+            item = self._table.read_item(key)
+        if not item:
+            return NO_CUT
+        self._cuts[run.id, shard] = str(item["cut"]["S"])
+        return self._cuts[run.id, shard]
 
     def write(
         self, run: Run, plan: Plan, shard: str, changes: Sequence[Change], cut: str, *, quarantine: Quarantine

@@ -35,7 +35,7 @@ from dynamodb_counters._control.registry import (
     read_registry,
     write_registry,
 )
-from dynamodb_counters._control.run_items import Run
+from dynamodb_counters._control.run_items import Run, typed_runs
 from dynamodb_counters._declarations import Declaration, flatten
 from dynamodb_counters._declarations.codec import definition, encode, same_definition
 from dynamodb_counters._fold.records import Change
@@ -131,8 +131,8 @@ def test_a_change_of_what_is_not_as_it_was_read_is_refused_with_all_that_goes_wi
 def test_names_are_added_one_process_after_the_other() -> None:
     bench = founded(SHOPS)
     before = read_registry(bench.store)
-    assert write_registry(bench.store, before, (), verifications=[Run("v1", "verify", 10**10, ("shops",))])
-    assert not write_registry(bench.store, before, [(None, Entry("more", "", WAITING))], verifications=())
+    assert write_registry(bench.store, before, (), attributes=typed_runs([Run("v1", "verify", 10**10, ("shops",))]))
+    assert not write_registry(bench.store, before, [(None, Entry("more", "", WAITING))], attributes={})
     assert read_registry(bench.store).runs == (Run("v1", "verify", 10**10, ("shops",)),)
 
 
