@@ -242,19 +242,6 @@ class Table:
             raise
 
 
-def conditional(
-    request: Mapping[str, Any], condition: str, names: Mapping[str, str], values: Mapping[str, Any]
-) -> dict[str, Any]:
-    """An update on a further condition, with its placeholders."""
-    conditions = [condition, *([request["ConditionExpression"]] if "ConditionExpression" in request else [])]
-    return {
-        **request,
-        "ConditionExpression": " AND ".join(conditions),
-        "ExpressionAttributeNames": {**request["ExpressionAttributeNames"], **names},
-        "ExpressionAttributeValues": {**request["ExpressionAttributeValues"], **values},
-    }
-
-
 def item_of(refusal: ClientError) -> Mapping[str, Any]:
     answer: dict[str, Any] = dict(refusal.response)
     return answer.get("Item") or {}

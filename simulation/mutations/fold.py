@@ -217,12 +217,12 @@ FOLD: Final = r"""
 + max(
 ? test_active_members.py::test_a_member_of_whom_a_chunk_has_a_whole_stretch_counts
 * a page takes an update for another level
-- own = f"({missing} OR {same})" if self._page.is_lost else same if self._page.level else missing
-+ own = f"({missing} OR attribute_exists(#level){f' OR {same}' if self._page.level else ''})"
+- own = f"({missing} OR {same})" if self._page.is_lost else same if level else missing
++ own = f"({missing} OR attribute_exists(#level){f' OR {same}' if level else ''})"
 ? test_page_guards.py::test_a_process_that_knows_pages_from_before_they_split_finds_the_others
 * a page takes what it has counted
-- " AND ".join([own, *conditions])
-+ " AND ".join([own, *(f"({each} OR {own})" for each in conditions)])
+- super().request(table_name, bound), own,
++ super().request(table_name), own,
 ? test_page_guards.py::test_a_page_that_split_off_knows_what_its_groups_have_counted
 
 == _fold/contributions.py

@@ -55,7 +55,8 @@ from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout, closing_times, late_parts
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import Origins, inserted
+from dynamodb_counters._fold.records import Origins, inserted, Change
+from dynamodb_counters._items.bookkeeping import conditional
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import EXACT, Number, parse_number
 from dynamodb_counters._items.derived_fields import tier_of
@@ -71,7 +72,7 @@ from dynamodb_counters._quarantine.quarantine import (
     stored_entries,
 )
 from dynamodb_counters._reads.table_reads import read_items
-from dynamodb_counters._table import Table, conditional, item_of
+from dynamodb_counters._table import Table, item_of
 from dynamodb_counters._timeline.tiers import BY_LETTER, TOTAL
 from dynamodb_counters.errors import BackfillError
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._fold.page_layout import Page
-from dynamodb_counters._items.bookkeeping import WRITE_UNIT_BYTES
+from dynamodb_counters._items.bookkeeping import WRITE_UNIT_BYTES, conditional
 from dynamodb_counters._items.conversions import Number, typed_number
 from dynamodb_counters._items.table_schema import LEVEL, PK, SCORE, SK, VERSION
 from dynamodb_counters.exactly_once import Bound, update_request
@@ -94,11 +94,7 @@ class PageUpdate(Update):
             self._set[LEVEL] = {"N": str(page.level)}
 
     def request(self, table_name: str, bound: Bound | None = None) -> dict[str, Any]:
-        request = super().request(table_name, bound)
-        conditions = [request["ConditionExpression"]] if bound else []
-        request["ExpressionAttributeNames"] = {**request["ExpressionAttributeNames"], "#level": LEVEL}
-        missing, same = "attribute_not_exists(#level)", "#level = :level"
-        if self._page.level:
-            request["ExpressionAttributeValues"][":level"] = {"N": str(self._page.level)}
-        own = f"({missing} OR {same})" if self._page.is_lost else same if self._page.level else missing
-        return {**request, "ConditionExpression": " AND ".join([own, *conditions])}
+        missing, same, level = "attribute_not_exists(#level)", "#level = :level", self._page.level
+        own = f"({missing} OR {same})" if self._page.is_lost else same if level else missing
+        values = {":level": {"N": str(level)}} if level else {}
+        return conditional(super().request(table_name, bound), own, {"#level": LEVEL}, values)

@@ -87,6 +87,19 @@ def _expressions(new: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str, A
     return {name: part for name, part in parts.items() if part}
 
 
+def conditional(
+    request: Mapping[str, Any], condition: str, names: Mapping[str, str], values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """An update on a further condition, with its placeholders."""
+    conditions = [condition, *([request["ConditionExpression"]] if "ConditionExpression" in request else [])]
+    return {
+        **request,
+        "ConditionExpression": " AND ".join(conditions),
+        "ExpressionAttributeNames": {**request["ExpressionAttributeNames"], **names},
+        "ExpressionAttributeValues": {**request["ExpressionAttributeValues"], **values},
+    }
+
+
 def read_fields(cls: type, item: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a dataclass's plain fields, as far as the item has them; ValueError for one of another type."""
     plain = {
