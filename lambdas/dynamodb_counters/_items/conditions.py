@@ -330,20 +330,13 @@ def compile_condition(condition: Condition, *, literal: bool = False) -> Predica
     find = reader(attribute, literal=literal)
     if name == "exists":
         return lambda image: not is_absent(find(image))
-    return _comparison(find, name, condition.operands[0])
-
-
-_MISSING: Final[TypedValue] = {}
-
-
-def _comparison(find: Callable[[Image], TypedValue | None], name: str, operand: Operand) -> Predicate:
-    compare, unequal = _COMPARISONS[name], name == "ne"
+    operand, compare, unequal = condition.operands[0], _COMPARISONS[name], name == "ne"
     kind = "BOOL" if isinstance(operand, bool) else "S" if isinstance(operand, str) else "N"
     # DynamoDB orders strings by UTF-8 bytes, Python by code points: the same order.
     read: Callable[[Any], Any] = parse_number if kind == "N" else lambda value: value
 
     def holds(image: Image) -> bool:
-        value = (find(image) or _MISSING).get(kind)
+        value = (find(image) or {}).get(kind)
         return unequal if value is None else compare(read(value), operand)
 
     return holds

@@ -230,7 +230,12 @@ _LEAP: Final = re.compile(r":60([.,]\d+)?([Zz]|[+-].*)\Z", re.DOTALL)
 def event_seconds(value: Mapping[str, Any]) -> int:
     """The time of a typed attribute in whole seconds, rounded down; numbers from 10^11 on are milliseconds."""
     # A number in a key is both.
-    seconds = _iso_seconds(value["S"]) if "S" in value and "N" not in value else _number_seconds(value)
+    if "S" in value and "N" not in value:
+        # Not timestamp(): far from 1970, a float rounds the last microsecond of a second up to the next.
+        since = _moment_of(value["S"]) - _EPOCH
+        seconds = since.days * DAY + since.seconds
+    else:
+        seconds = _number_seconds(value)
     if not FIRST_SECOND <= seconds <= LAST_SECOND:
         raise MalformedImageError(f"{value_text(value)} is not in the years 1 to 9999 of UTC")
     return seconds
@@ -269,13 +274,6 @@ def _moment_of(text: str) -> datetime:
         hint = "so its moment is ambiguous; write ...Z or +02:00"
         raise MalformedImageError(f"{text!r:.80} has no offset from UTC, {hint}")
     return moment
-
-
-def _iso_seconds(text: str) -> int:
-    moment = _moment_of(text)
-    # Not timestamp(): far from 1970, a float rounds the last microsecond of a second up to the next.
-    since = moment - _EPOCH
-    return since.days * DAY + since.seconds
 
 
 def _number_seconds(value: Mapping[str, Any]) -> int:
