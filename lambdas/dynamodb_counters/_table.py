@@ -219,27 +219,20 @@ class Table:
                 except BaseException as error:  # noqa: BLE001
                     errors.append(error)
 
-        if len(items) == 1:
+        tasks: list[Future[None]] = []
+        try:
+            for _ in range(min(CONCURRENCY, len(items)) - 1):
+                tasks.append(self.pool.submit(copy_context().run, work_off))  # noqa: PERF401
             work_off()
-        else:
-            self._await(work_off, min(CONCURRENCY, len(items)), errors)
+        except BaseException as error:
+            errors.append(error)
+            raise
+        finally:
+            for task in tasks:
+                task.result()
         if errors:
             raise errors[0]
         return [done[index] for index in range(len(items))]
-
-    def _await(self, work_off: Callable[[], None], threads: int, errors: list[BaseException]) -> None:
-        """Run it in several threads, until the last one has ended."""
-        tasks: list[Future[None]] = []
-        try:
-            for _ in range(threads):
-                tasks.append(self.pool.submit(copy_context().run, work_off))  # noqa: PERF401
-            for task in tasks:
-                task.result()
-        except BaseException as error:
-            errors.append(error)
-            for task in tasks:
-                task.result()
-            raise
 
 
 def item_of(refusal: ClientError) -> Mapping[str, Any]:
