@@ -36,12 +36,12 @@ COMMIT: Final = r"""
 + if False:
 ? test_checkpoints.py::test_a_record_older_than_the_guarantee_is_not_counted
 * expired items are taken for drift
-- self._names.note_surplus(surplus_of(plan, portion.changes))
+- self._names.note_surplus(surplus_of(plan, some))
 + pass
 ? test_run_guards.py::test_expired_items_are_no_drift
 
 * a batch is committed before its crossings are in the outbox
--             put_crossings(self._table, crossings(plan, portion.changes, report.skipped_thresholds))
+-             put_crossings(self._table, crossings(plan, some, report.skipped_thresholds))
 +             pass
 ? test_thresholds.py::test_the_outbox_holds_each_crossing_once
 

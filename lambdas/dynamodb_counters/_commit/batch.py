@@ -199,12 +199,12 @@ class Aggregator:
     def _count(self, shard: str, changes: Sequence[Change], deadline: float, report: Report) -> None:
         portions, cuts = self._names.portions(shard, changes)
         for portion in portions:
-            plan = portion.plan
-            self._names.note_surplus(surplus_of(plan, portion.changes))
+            plan, some = portion
+            self._names.note_surplus(surplus_of(plan, some))
             report.write_units += self._names.log(portion, shard, cuts, self._quarantine)
             # Before anything moves the checkpoint: an item is the same in every delivery.
-            put_crossings(self._table, crossings(plan, portion.changes, report.skipped_thresholds))
-            self._commit(Part(plan, portion.changes, Watermark(shard)), deadline, report)
+            put_crossings(self._table, crossings(plan, some, report.skipped_thresholds))
+            self._commit(Part(plan, some, Watermark(shard)), deadline, report)
         if report.touched:
             report.moved = {_APPLIED_THROUGH: changes[-1].sequence}
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from botocore.exceptions import ClientError
 
@@ -63,12 +63,8 @@ _UNREADABLE: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Portion:
-    """Consecutive changes of a shard that the same names count."""
-
-    plan: Plan
-    changes: Sequence[Change]
+Portion: TypeAlias = tuple[Plan, Sequence[Change]]
+"""Consecutive changes of a shard, and the plan by which the same names count them."""
 
 
 class CountedNames:
@@ -244,7 +240,7 @@ class CountedNames:
             some = list(part)
             for change in some:
                 restrict(self._table, change, counting)
-            found.append(Portion(self._plan(ahead), some))
+            found.append((self._plan(ahead), some))
         return found, cuts
 
     def _plan(self, ahead: frozenset[str]) -> Plan:
@@ -255,11 +251,9 @@ class CountedNames:
 
     def log(self, portion: Portion, shard: str, cuts: Mapping[str, str], quarantine: Quarantine) -> float:
         """Log changes for the runs that are open, before they are counted; return the write units."""
-        write = self._logs.write
-        return sum(
-            write(run, portion.plan, shard, portion.changes, cuts[run.id], quarantine=quarantine)
-            for run in self.registry.runs
-        )
+        plan, changes = portion
+        runs, write = self.registry.runs, self._logs.write
+        return sum(write(run, plan, shard, changes, cuts[run.id], quarantine=quarantine) for run in runs)
 
 
 def restrict(table: Table, change: Change, counting: Iterable[Entry]) -> None:
