@@ -32,10 +32,7 @@ THREADS_FREEZE: Final = Rule(
 
 
 class FrozenThreads:
-    """A hook of a client: the first request of one operation fails, once so many others are `frozen` until a thaw.
-
-    It is one of the invocation's own thread, which does not wait for the others then unless the runtime does.
-    """
+    """A hook of a client: the caller's own first request of an operation fails, once so many others are `frozen`."""
 
     def __init__(self, operation: str, error: type[BaseException], frozen: int = CONCURRENCY - 1) -> None:
         self._operation, self._error, self._frozen = operation, error, frozen

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._fold.records import MAX_TTL_AGE
-from dynamodb_counters._items.bookkeeping import MAX_ITEM_BYTES, item_bytes, write_units
+from dynamodb_counters._items.bookkeeping import item_bytes, write_units
 from simulation.memory import expressions
 from simulation.memory.client_errors import failure
 from simulation.memory.expressions import Placeholders, matcher
@@ -23,6 +23,7 @@ Key: TypeAlias = tuple[str, ...]
 """Table name and the values of the key."""
 
 _PAGE_BYTES: Final = 1024 * 1024
+_MOST_ITEM_BYTES: Final = 400 * 1024
 _MOST_KEY_BYTES: Final = (2048, 1024)
 """Most bytes of a partition key, of a sort key."""
 
@@ -210,7 +211,7 @@ def attempt(kind: str, request: Mapping[str, Any], keys: tuple[str, ...], old: I
             new = {name: stored(value) for name, value in request["Item"].items()}
         else:
             new = expressions.apply_update(request, keys, old or request["Key"])
-        if (new_size := item_bytes(new)) > MAX_ITEM_BYTES:
+        if (new_size := item_bytes(new)) > _MOST_ITEM_BYTES:
             raise InvalidValueError("Item size has exceeded the maximum allowed size")
         return Attempt(old, new, size, new_size)
     except InvalidValueError as error:

@@ -118,11 +118,6 @@ def sequence_of(value: Mapping[str, Any]) -> str:
 
 WRITE_UNIT_BYTES: Final = 1024
 READ_UNIT_BYTES: Final = 4096
-MAX_ITEM_BYTES: Final = 400 * 1024
-"""https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html"""
-
-INDEX_UNITS: Final = 2.0
-"""Write units of a changed key of an index: an entry is deleted, another one put."""
 
 _CONTAINER_BYTES: Final = 3
 
