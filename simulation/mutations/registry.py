@@ -22,8 +22,8 @@ REGISTRY: Final = r"""
 -  and not self._always_reads
 ? test_alone_in_emulator.py::test_a_backfill_and_a_verification_take_seconds_and_are_exact
 * a table that refuses transactions is counted
--             if not registry.is_founded:
--                 self._require_transactions()
+- and table.get("MultiRegionConsistency") == "STRONG":
++ and False:
 ? test_registry.py::test_a_table_that_takes_no_transactions_is_refused
 * a later name of a new table is complete at once
 - is_whole = bool(missing) and not registry.is_founded and not

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from botocore.exceptions import ClientError
 
@@ -56,12 +56,6 @@ from dynamodb_counters.errors import (
     InvalidArgumentError,
     UncountedError,
 )
-
-_UNREADABLE: Final = (
-    "{} is counted by a definition that this version cannot read: it goes stale, and the others are counted once no "
-    "reader takes it for complete, in a minute or two"
-)
-
 
 Portion: TypeAlias = tuple[Plan, Sequence[Change]]
 """Consecutive changes of a shard, and the plan by which the same names count them."""
@@ -123,8 +117,6 @@ class CountedNames:
 
     def _registered(self, registry: Registry) -> Registry:
         for _ in self._table.tries():
-            if not registry.is_founded:
-                self._require_transactions()
             new = self._new_entries(registry)
             attributes = {SOURCE: self._source} if self._source not in ("", registry.source) else {}
             text = encode(self._own, attributes=True)
@@ -171,17 +163,11 @@ class CountedNames:
         self.refused = refused
         return found[:MOST_NAMES]
 
-    def _require_transactions(self) -> None:
-        """Refuse a table that takes none; it was created so, thus before its first deployment."""
-        table = self._table.client.describe_table(TableName=self._table.name)["Table"]
-        if table.get("MultiRegionConsistency") == "STRONG":
-            raise CheckpointError(
-                f"invalid table {self._table.name!r}: expected a table without multi-Region strong consistency, which "
-                "refuses transactions"
-            )
-
     def _lacks_past(self, name: str) -> bool:
-        """Whether the stream of the table, or of the source table, lacks what was there before, or is too old."""
+        """Whether the stream of the table, or of the source table, lacks what was there before, or is too old.
+
+        The table itself is refused if it takes no transactions.
+        """
         try:
             table = self._table.client.describe_table(TableName=name)["Table"]
         except ClientError:
@@ -189,6 +175,12 @@ class CountedNames:
             if name != self._source:
                 raise
             return True
+        # It was created so, thus before its first deployment.
+        if name == self._table.name and table.get("MultiRegionConsistency") == "STRONG":
+            raise CheckpointError(
+                f"invalid table {name!r}: expected a table without multi-Region strong consistency, which refuses "
+                "transactions"
+            )
         created, label = table.get("CreationDateTime"), table.get("LatestStreamLabel")
         if created is None or label is None:
             return False
@@ -211,7 +203,10 @@ class CountedNames:
             elif now <= entry.at + FRESH + CLOCKS:
                 lacking.append(name)
         if lacking:
-            raise CheckpointError(_UNREADABLE.format(", ".join(sorted(lacking))))
+            raise CheckpointError(
+                f"{', '.join(sorted(lacking))} is counted by a definition that this version cannot read: it goes "
+                "stale, and the others are counted once no reader takes it for complete, in a minute or two"
+            )
 
     def note_surplus(self, names: Iterable[str]) -> None:
         self.registry = note_surplus(self._table, self.registry, names)
