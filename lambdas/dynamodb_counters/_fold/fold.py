@@ -27,11 +27,11 @@ from dynamodb_counters._fold.deltas import Delta, Folded, Unfoldable
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.page_layout import is_split
 from dynamodb_counters._fold.plan import Plan, Program, Source
-from dynamodb_counters._fold.records import NEW, OLD, Change, Record, counted_in, is_erasure, is_expiry, single_image
+from dynamodb_counters._fold.records import NEW, OLD, Change, Record, is_erasure, is_expiry, single_image
 from dynamodb_counters._items.chunks import Row, decode_chunk, lost_rows
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import EXACT
-from dynamodb_counters._items.table_schema import CHUNK, ERASED, TTL, TYPE
+from dynamodb_counters._items.table_schema import CHUNK, COUNTED_IN, ERASED, TTL, TYPE
 from dynamodb_counters.errors import MalformedImageError
 
 _MANY: Final = 20
@@ -231,7 +231,7 @@ class _Folding:
         programs: Sequence[Program] = source.programs
         if source.insert_is_counted and change.record.get("eventName") == "INSERT":
             # The transaction has counted in names that were complete.
-            names = counted_in(change.record["dynamodb"][image_name])
+            names = change.record["dynamodb"][image_name].get(COUNTED_IN, {}).get("SS", ())
             programs = [program for program in programs if program.layout.name not in names]
         if is_erasure(change.record) or (image_name == OLD and is_expiry(change.record, source.ttl)):
             programs = [program for program in programs if not program.keeps]

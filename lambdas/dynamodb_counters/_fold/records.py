@@ -15,7 +15,7 @@ from dynamodb_counters._declarations import Declaration, Items
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import Number
 from dynamodb_counters._items.table_schema import CHUNK, COUNTED_IN, ERASED, PK, SEQUENCE_DIGITS, TTL
-from dynamodb_counters.errors import MalformedImageError
+from dynamodb_counters.errors import MalformedImageError, StreamUnknownError
 
 Record: TypeAlias = Mapping[str, Any]
 """A stream record as Lambda delivers it."""
@@ -119,11 +119,6 @@ def single_image(record: Record, image_name: str) -> Record:
     """The record with only one of its images."""
     other = OLD if image_name == NEW else NEW
     return {**record, "dynamodb": {name: value for name, value in record["dynamodb"].items() if name != other}}
-
-
-def counted_in(image: Image) -> list[str]:
-    """Names of the declarations in which the inserting transaction counted an event."""
-    return list(image.get(COUNTED_IN, {}).get("SS", ()))
 
 
 def is_erasure(record: Record) -> bool:
