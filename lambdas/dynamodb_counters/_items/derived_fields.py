@@ -220,7 +220,11 @@ def _of_time(tier: Tier, units: int = 1) -> Derivation:
         return tier.text(tier.locate(event_seconds(value))[0] // units * units)
 
     def makes(text: str) -> bool:
-        return tier.has(text) and tier.parse(text) % units == 0
+        try:
+            bucket = tier.parse(text)
+            return tier.text(bucket) == text and bucket % units == 0
+        except (ValueError, OverflowError):
+            return False
 
     return Derivation(text, makes, f"{words} such as {start!r}")
 

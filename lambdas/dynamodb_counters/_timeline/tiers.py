@@ -84,13 +84,6 @@ class Tier:
         """The start of a bucket as keys spell it: string order is time order."""
         return utc(self.start(bucket)).isoformat()[: _TEXT_LENGTHS[self.letter]]
 
-    def has(self, text: str) -> bool:
-        """Whether a bucket has this text."""
-        try:
-            return self.text(self.parse(text)) == text
-        except (ValueError, OverflowError):
-            return False
-
     def parse(self, text: str) -> int:
         """The bucket whose `text` this is."""
         moment = datetime.fromisoformat(f"{text}{_FIRST_MOMENT[len(text) :]}+00:00")
