@@ -113,7 +113,7 @@ FOLD: Final = r"""
 + ref not in applied_through
 ? test_schedules.py::test_every_count_is_exact_whatever_goes_wrong
 * an item that is not counted for its type is not metered
-- self.folded.skipped_types.update(() if skipped is None else (skipped,))
+- self.folded.skipped_types[str(image[TYPE].get("S", ""))] += 1
 + pass
 ? test_mechanisms.py::test_items_that_are_not_counted_for_their_type_are_reported
 * a deletion by TTL counts as one by a user

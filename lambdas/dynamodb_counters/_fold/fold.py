@@ -128,9 +128,9 @@ class _Folding:
             image = images[image_name]
             sources = self._plan.sources(image, is_foreign=change.is_foreign)
             is_last = image_name == NEW or images.get(NEW) is None
-            if not sources and is_last and self._plan.blind:
-                skipped = self._plan.skipped_type(image, is_foreign=change.is_foreign)
-                self.folded.skipped_types.update(() if skipped is None else (skipped,))
+            # Where some items are looked at whatever they are, none without a type is of no source.
+            if not sources and is_last and self._plan.blind and change.is_foreign is None and self._plan.skips(image):
+                self.folded.skipped_types[str(image[TYPE].get("S", ""))] += 1
             contributions = self._evaluate(sources, change, image_name, failed) if sources else []
         except UNFOLDABLE as error:
             self._leave(change, image_name, reason_of(error), tuple(sorted(change.names or ())))

@@ -121,12 +121,9 @@ class Plan:
             return found
         return self._typed if self._typed and is_foreign is None and not self._is_ours(name) else ()
 
-    def skipped_type(self, image: Image, *, is_foreign: bool | None) -> str | None:
-        """The type of an item that `Items` would count if it had none; None for all others."""
-        if is_foreign is not None or TYPE not in image:
-            return None
-        name = str(image[TYPE].get("S", ""))
-        return name if not self._is_ours(name) and any(map(partial(_is_of, image), self.blind)) else None
+    def skips(self, image: Image) -> bool:
+        """Whether `Items` would count an item if it had no type."""
+        return not self._is_ours(image[TYPE].get("S", "")) and any(map(partial(_is_of, image), self.blind))
 
     def refusal(self, item: Image, created: float) -> str | None:
         """Why an event's typed item, inserted at `created`, could not be counted; None if it could, or is late."""
