@@ -191,13 +191,10 @@ class Registry:
     @property
     def backfills(self) -> tuple[Run, ...]:
         """Those that fill names; what counts groups of these is brought by the stream."""
-        found: dict[str, list[Entry]] = {}
-        for entry in self.entries.values():
-            if entry.state == FILLING:
-                found.setdefault(entry.run, []).append(entry)
-        return tuple(
-            Run(run, "backfill", entries[0].since, scanned_names(entries)) for run, entries in sorted(found.items())
-        )
+        filling = [entry for entry in self.entries.values() if entry.state == FILLING]
+        since = {entry.run: entry.since for entry in filling}
+        names = {run: scanned_names(entry for entry in filling if entry.run == run) for run in since}
+        return tuple(Run(run, "backfill", since[run], names[run]) for run in sorted(since))
 
     @property
     def names(self) -> dict[str, Entry]:
