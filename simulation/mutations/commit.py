@@ -332,7 +332,7 @@ COMMIT: Final = r"""
 -             unfoldable += lacking
 ? test_backfill_quarantine.py::test_an_item_that_changes_meanwhile_waits_as_it_was_at_the_cut
 * images that a transaction has counted are early or late as of the cut
-- folded_alone(plan, names, images[NEW], at, held) if
+- alone(images[NEW], at) if
 + new if
 ? test_backfill.py::test_events_that_a_transaction_counts_long_after_the_cut_are_not_early
 

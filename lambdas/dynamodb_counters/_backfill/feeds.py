@@ -20,7 +20,6 @@ from dynamodb_counters._control.registry import header_key, read_registry
 from dynamodb_counters._control.run_items import (
     MOST_BYTES,
     ROWS,
-    Held,
     Run,
     ScannedItem,
     folded_alone,
@@ -290,8 +289,8 @@ class Scan:
                     raise LeftOver(item[TYPE]["S"])
                 continue
             keys = {name: item[name] for name in source.key_names}
-            held = Held(keys, source.is_foreign, source.table.name)
-            folded = folded_alone(self.plan, names, item, self.run.since, held)
+            since, is_foreign, origin = self.run.since, source.is_foreign, source.table.name
+            folded = folded_alone(self.plan, names, item, since, is_foreign=is_foreign, keys=keys, origin=origin)
             digest = item_digest(keys, is_foreign=bool(source.is_foreign))
             waiting = folded.unfoldable if self.run.kind == "backfill" else ()
             lacking = [replace(image, image_name=f"{digest}#{image.image_name}") for image in waiting]

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 from dynamodb_counters._assumptions import SKEW
@@ -20,7 +21,7 @@ from dynamodb_counters._fold.deltas import Folded, Unfoldable
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import NEW, OLD, Change, Origin, inserted, padded
+from dynamodb_counters._fold.records import NEW, OLD, Change, Origin, padded
 from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key, put_as_seen, typed_values
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import Number, base64_text, format_number, parse_number
@@ -195,9 +196,6 @@ def _sums(plain: Sequence[Any]) -> Sums:
     }
 
 
-SCANNED: Final = "SCAN"
-"""Name of the event of an item that was there already."""
-
 NO_CUT: Final = "~"
 """After every sequence number: no record of the shard is past the cut."""
 
@@ -293,16 +291,14 @@ def logged(run: Run, plan: Plan, changes: Iterable[Change], unfoldable: list[Unf
         digest = item_digest(images["Keys"], is_foreign=bool(change.is_foreign)) if is_own else ""
         if digest in met and run.kind != "verify":
             continue
-        held = Held(images.get("Keys", {}), change.is_foreign, str(change.record.get("eventSourceARN", "")))
-        old, new = (
-            folded_alone(plan, names, images.get(name) if is_own else None, run.since, held) for name in (OLD, NEW)
-        )
+        keys, origin = images.get("Keys", {}), str(change.record.get("eventSourceARN", ""))
+        alone = partial(folded_alone, plan, names, is_foreign=change.is_foreign, keys=keys, origin=origin)
+        old, new = (alone(images.get(name) if is_own else None, run.since) for name in (OLD, NEW))
         added: Sums = {}
         if run.kind == "verify":
             # A transaction has counted as of its own time.
             at = change.created or 0.0
-            folded = folded_alone(plan, names, images[NEW], at, held) if is_direct else _folded(plan, change, names)
-            added = sums_of(folded)
+            added = sums_of(alone(images[NEW], at) if is_direct else _folded(plan, change, names))
         waiting, later = (old.unfoldable, new.unfoldable) if run.kind == "backfill" else ((), ())
         # An item that contributed nothing before matters, too: what the scan reads of it came after the cut.
         if sums_of(old) or sums_of(new) or added or waiting or later:
@@ -320,24 +316,23 @@ def is_filled(run: Run, item: Image) -> bool:
     return run.kind == "backfill" and item.get(TYPE, {}).get("S") in run.names
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Where an item lies: its keys, whether in the source table, as of a `Change`, and the stream or the table."""
-
-    keys: Image
-    is_foreign: bool | None
-    origin: str
-
-
-def folded_alone(plan: Plan, names: frozenset[str], image: Image | None, at: float, held: Held) -> Folded:
-    """Fold of an item by itself, early or late as of a time."""
+def folded_alone(
+    plan: Plan,
+    names: frozenset[str],
+    image: Image | None,
+    at: float,
+    *,
+    is_foreign: bool | None,
+    keys: Image,
+    origin: str,
+) -> Folded:
+    """Fold of an item by itself, early or late as of a time; `origin` is the stream or the table that it is of."""
     if image is None:
         return Folded()
-    record = inserted(image, at, 1)
     # No insertion: what a transaction has counted counts, too.
-    found = {**record, "eventName": SCANNED, "eventSourceARN": held.origin}
-    found["dynamodb"] = {**record["dynamodb"], "Keys": held.keys}
-    return _folded(plan, Change(found, is_foreign=held.is_foreign), names)
+    images = {NEW: image, "Keys": keys, "SequenceNumber": "1", "ApproximateCreationDateTime": at}
+    record = {"eventName": "SCAN", "eventSourceARN": origin, "dynamodb": images}
+    return _folded(plan, Change(record, is_foreign=is_foreign), names)
 
 
 def sums_of(folded: Folded) -> Sums:

@@ -19,7 +19,7 @@ from itertools import chain, groupby
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._control.registry import read_registry
-from dynamodb_counters._control.run_items import Held, folded_alone, sums_of
+from dynamodb_counters._control.run_items import folded_alone, sums_of
 from dynamodb_counters._declarations import Aggregate, Direct, Event, Items, Packed, Window
 from dynamodb_counters._declarations.aggregates import PARTITION_MARK
 from dynamodb_counters._declarations.checks import require_attribute
@@ -395,7 +395,7 @@ def _lines(question: Question, items: Iterable[Item], is_foreign: bool | None) -
     derived = (parts_of(name)[0] for name in declared.fields if tier_of(name))
     find_time = reader(declared.time if isinstance(declared, Window) else next(derived, ""))
     for image, sign in _images(declared.source, items):
-        folded = folded_alone(plan, names, image, question.now, Held({}, is_foreign, ""))
+        folded = folded_alone(plan, names, image, question.now, is_foreign=is_foreign, keys={}, origin="")
         for (_, group), numbers in sums_of(folded).items():
             if any(texts.get(name, text) != text for name, text in zip(declared.fields, group, strict=False)):
                 continue
