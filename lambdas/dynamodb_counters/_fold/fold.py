@@ -20,11 +20,12 @@ from dynamodb_counters._fold.contributions import (
     UNFOLDABLE,
     Contribution,
     EarlyError,
+    Numbers,
     is_late,
     require_storable_group,
 )
 from dynamodb_counters._fold.deltas import Delta, Folded, Unfoldable
-from dynamodb_counters._fold.item_layout import GroupRef
+from dynamodb_counters._fold.item_layout import GroupKey, GroupRef
 from dynamodb_counters._fold.page_layout import is_split
 from dynamodb_counters._fold.plan import Plan, Program, Source
 from dynamodb_counters._fold.records import NEW, OLD, Change, Record, is_erasure, is_expiry, single_image
@@ -98,7 +99,7 @@ class _Folding:
             self._leave(change, NEW, change.failure, record=change.record)
             return
         if change.delta is not None:
-            plus = self._quarantined_delta(change)
+            plus = self._quarantined_delta(change, *change.delta)
         else:
             images = change.record["dynamodb"]
             old, new = images.get(OLD), images.get(NEW)
@@ -239,23 +240,21 @@ class _Folding:
             programs = [program for program in programs if program.layout.name in change.names]
         return _not_aside(programs, change, image_name)
 
-    def _quarantined_delta(self, change: Change) -> list[Contribution]:
-        delta = change.delta
-        assert delta is not None
-        program = self._plan.programs.get(delta.name)
-        if (change.names is not None and delta.name not in change.names) or change.is_aside(NEW, delta.name):
+    def _quarantined_delta(self, change: Change, name: str, group: GroupKey, numbers: Numbers) -> list[Contribution]:
+        program = self._plan.programs.get(name)
+        if (change.names is not None and name not in change.names) or change.is_aside(NEW, name):
             return []
         try:
             if program is None:
-                raise LookupError(f"{delta.name!r} is no longer declared")
-            group = require_storable_group(delta.group)
+                raise LookupError(f"{name!r} is no longer declared")
+            require_storable_group(group)
             if is_late(program.layout, group, change.created):
                 self.folded.late += 1
                 return []
-            return [(program.layout, group, delta.numbers)]
+            return [(program.layout, group, numbers)]
         except UNFOLDABLE as error:
             # The redrive itself goes to quarantine, to be redriven again once the aggregate is back.
-            self._leave(change, NEW, reason_of(error), (delta.name,), change.record)
+            self._leave(change, NEW, reason_of(error), (name,), change.record)
             return []
 
     def _leave(

@@ -47,13 +47,8 @@ class Aside:
 NOTHING_ASIDE: Final = Aside()
 
 
-@dataclass(frozen=True, slots=True)
-class QuarantinedDelta:
-    """A delta that its item could not take: declaration, group key, and what to add."""
-
-    name: str
-    group: tuple[Any, ...]
-    numbers: tuple[tuple[str, Number], ...]
+QuarantinedDelta: TypeAlias = tuple[str, tuple[Any, ...], tuple[tuple[str, Number], ...]]
+"""A delta that its item could not take: declaration, group key, and what to add."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,6 @@ from dynamodb_counters._fold.records import (
     Change,
     Origin,
     Origins,
-    QuarantinedDelta,
     Record,
     inserted,
 )
@@ -377,7 +376,7 @@ def held_by(item: Image, delivered: Record, origins: Origins) -> Change:
     if DELTA in item:
         content = unpack(item[DELTA])
         numbers = tuple((name, parse_number(text)) for name, text in content["numbers"].items())
-        delta = QuarantinedDelta(content["name"], tuple(content["group"]), numbers)
+        delta = content["name"], tuple(content["group"]), numbers
         return Change(delivered, delta=delta, origin=origin_of(item, content.get("created")))
     held = unpack(item[RECORD])
     if not isinstance(held["dynamodb"], dict):

@@ -18,7 +18,7 @@ from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES
 from dynamodb_counters._fold.deltas import Folded
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import Change, QuarantinedDelta, changes_of
+from dynamodb_counters._fold.records import Change, changes_of
 from dynamodb_counters._table import Table
 from simulation.memory_table import MemoryTable
 from tests.cpu_time import cpu_seconds_below
@@ -72,7 +72,7 @@ def test_a_group_is_as_long_as_its_item_can_afford(declared: Any, character: str
 
 
 def test_a_delta_quarantined_before_the_limit_returns_to_quarantine() -> None:
-    delta = QuarantinedDelta("by_url", ("x" * (MAX_GROUP_BYTES + 1),), (("n", 1),))
+    delta = "by_url", ("x" * (MAX_GROUP_BYTES + 1),), (("n", 1),)
 
     folded = fold(Plan((_BY_URL,)), [Change(record(1, _view()), delta=delta)])
 
