@@ -6,12 +6,10 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, TypeVar
 
@@ -74,6 +72,10 @@ class Table:
     jitter: Callable[[], float] = random.random
     remembered: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
     """Knowledge that a process has of the table, by who remembers it."""
+    pool: Executor = field(
+        default_factory=lambda: ThreadPoolExecutor(CONCURRENCY, "dynamodb"), compare=False, repr=False
+    )
+    """Threads for requests that run side by side."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -84,12 +86,6 @@ class Table:
             # PartiQL takes names only, so no table of another account.
             # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/rbac-iam-actions.html
             object.__setattr__(self, "bulk", "put")
-
-    def reached_by(self, client: Any) -> Table:
-        """The same table with the same threads, through another client."""
-        other = copy(self)
-        object.__setattr__(other, "client", client)
-        return other
 
     def read_item(self, key: Mapping[str, Any]) -> dict[str, Any]:
         """One item, strongly consistent; empty if there is none."""
@@ -170,11 +166,6 @@ class Table:
             else:
                 return dict(answer["Attributes"])
         raise UnavailableError(f"was not {done}: {failure}") from failure
-
-    @cached_property
-    def pool(self) -> ThreadPoolExecutor:
-        """Threads for requests that run side by side."""
-        return ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="dynamodb")
 
     def tries(self, times: int | None = TRIES) -> Iterator[int]:
         """Count tries from 0, with a pause of growing, random length before each but the first ("full jitter").

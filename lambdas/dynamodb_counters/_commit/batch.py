@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from dynamodb_counters._assumptions import GUARANTEE, LONGEST_INVOCATION
 from dynamodb_counters._commit.checkpoints import WORTH_A_WRITE, Checkpoints, is_sequence
@@ -152,7 +152,7 @@ class Aggregator:
     ) -> None:
         self._clock = table.clock
         self._client = RetryingClient(table)
-        self._table = retrying = table.reached_by(self._client)
+        self._table = retrying = replace(table, client=cast("Any", self._client))
         self._names = CountedNames(retrying, declarations, source_table or "", always_reads=always_reads)
         self._origins = Origins(table.name, source_table)
         self._checkpoints = Checkpoints(table, retrying)
