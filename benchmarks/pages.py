@@ -26,7 +26,7 @@ from benchmarks.https import https_client
 from benchmarks.queue_and_stream import chunks, deliver
 from demo.blog.traffic import View
 from dynamodb_counters import Counters, Distinct
-from dynamodb_counters._fold.item_layout import group_items
+from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._items.table_schema import PAGE_PREFIX, SK
 from simulation.delivery.stream_api import lambda_record
 
@@ -90,7 +90,7 @@ def _reads(views: Sequence[View]) -> dict[str, dict[str, float]]:
     process.get_many(wanted)
     usage_of = partial(read_usage, database.usage)
     pages = [item for item in database.items(TABLE) if item[SK]["S"].startswith(f"{PAGE_PREFIX}{by_url.name}#")]
-    shown = [{group[SK]["S"] for group in group_items(by_url, page)} for page in pages]
+    shown = [{group[SK]["S"] for group in ItemLayout(by_url).images(page)} for page in pages]
     each = [Counters(TABLE, client=client, clock=clock) for _ in urls]
     cold = [usage_of(lambda new=new, url=url: new.get(by_url, url=url)) for new, url in zip(each, urls, strict=True)]  # type: ignore[misc]
     many = usage_of(lambda: process.get_many(wanted))

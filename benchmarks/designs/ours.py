@@ -15,7 +15,7 @@ from dynamodb_counters import Aggregate, Count, Event
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration, Packed
 from dynamodb_counters._declarations.groups import values_of
-from dynamodb_counters._fold.item_layout import group_items
+from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept_many
 
@@ -94,7 +94,7 @@ class PagedOnThree(PackedOnThree):
 
     def counts(self) -> dict[str, int]:
         items = [item for item in self.database.items(TABLE) if "_v" in item and item["_type"]["S"] == "views"]
-        groups = [group for item in items for group in group_items(self.views, item)]
+        groups = [group for item in items for group in ItemLayout(self.views).images(item)]
         return {values_of(self.views, group)["url"]: int(group["views"]["N"]) for group in groups}  # type: ignore[index]
 
 

@@ -33,7 +33,7 @@ from dynamodb_counters._control.run_items import (
     sums_of,
 )
 from dynamodb_counters._fold.deltas import Unfoldable
-from dynamodb_counters._fold.item_layout import group_items, group_of_item
+from dynamodb_counters._fold.item_layout import group_of_item
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Origins, Record, created_of, stream_number
 from dynamodb_counters._items.bookkeeping import put_as_seen, sequence_of
@@ -299,9 +299,9 @@ class Scan:
                 yield ScannedItem(digest, sums, tuple(image.entry_id for image in lacking))
             if self.run.kind == "verify" and not source.is_foreign and item.get(TYPE, {}).get("S") in names:
                 # A group is compared though nothing may contribute to it.
-                declaration = self.plan.programs[item[TYPE]["S"]].layout.declaration
-                groups = [group_of_item(declaration, one) for one in group_items(declaration, item)]
-                yield from (ScannedItem("", {(declaration.name, group): {}}) for group in groups if group is not None)
+                layout = self.plan.programs[item[TYPE]["S"]].layout
+                groups = [group_of_item(layout.declaration, one) for one in layout.images(item)]
+                yield from (ScannedItem("", {(layout.name, group): {}}) for group in groups if group is not None)
 
 
 EMULATOR_HEADER: Final = "x-counters-dev"

@@ -19,7 +19,7 @@ from dynamodb_counters._declarations import Aggregate, Declaration
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._declarations.composites import MEMBERS
 from dynamodb_counters._dev.emulator import Emulator
-from dynamodb_counters._fold.item_layout import group_items, group_of_item
+from dynamodb_counters._fold.item_layout import ItemLayout, group_of_item
 from dynamodb_counters._items.conversions import parse_number, whole
 from dynamodb_counters._items.table_schema import TYPE
 from dynamodb_counters._table import Table
@@ -179,7 +179,7 @@ class TableCounts:
             declared = self._declared.get(item.get(TYPE, {}).get("S", ""))
             if declared is None:
                 continue
-            for group in (group_of_item(declared, image) for image in group_items(declared, item)):
+            for group in (group_of_item(declared, image) for image in ItemLayout(declared).images(item)):
                 if group is None:
                     continue
                 place = declared.name, tuple(zip(declared.fields, group, strict=False))

@@ -18,7 +18,6 @@ from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.groups import values_of
 from dynamodb_counters._declarations.thresholds import Threshold
 from dynamodb_counters._fold.contributions import UNFOLDABLE
-from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.page_layout import is_split
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import NEW, OLD, Change, padded
@@ -51,19 +50,13 @@ def _of_change(plan: Plan, change: Change, skipped: Counter[str]) -> Iterator[Im
         return
     aggregate = layout.declaration
     assert isinstance(aggregate, Aggregate)
-    before = {each[SK]["S"]: each for each in _groups(layout, old, new)}
-    for group in _groups(layout, new, old):
+    before = {each[SK]["S"]: each for each in (() if old is None else layout.images(old, new))}
+    for group in layout.images(new, old):
         for threshold in aggregate._thresholds:
             if (change.created or 0) < plan.armed_since.get(threshold.name, 0):
                 continue
             old_group = before.get(group[SK]["S"], _NOTHING)
             yield from _of_group(aggregate, threshold, old_group, group, change, skipped=skipped)
-
-
-def _groups(layout: ItemLayout, image: Image | None, other: Image | None) -> list[Image]:
-    if image is None:
-        return []
-    return [image] if layout.pages is None else layout.pages.groups(image, other)
 
 
 def _of_group(

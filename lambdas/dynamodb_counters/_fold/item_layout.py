@@ -95,6 +95,10 @@ class ItemLayout:
             found[TTL] = {"N": str(expires_at)}
         return found
 
+    def images(self, item: Image, unlike: Image | None = None) -> list[Image]:
+        """The items of the groups that an item holds: itself, or what would be those of a page."""
+        return [item] if self.pages is None else self.pages.groups(item, unlike)
+
     def is_gone(self, group: GroupKey, now: float) -> bool:
         """Whether an aggregate's item may have been deleted by TTL, and with it what it has counted."""
         return self.closing_time is not None and self.closing_time(group) + _KEPT <= now
@@ -113,12 +117,6 @@ class ItemLayout:
             return group
         *fields, letter, bucket = group
         return (*fields, letter, _bucket(letter, bucket)[0])
-
-
-def group_items(declaration: Declaration, item: Image) -> list[Image]:
-    """The items of the groups that an item holds: itself, or what would be those of a page."""
-    pages = ItemLayout(declaration).pages
-    return [item] if pages is None else pages.groups(item)
 
 
 def group_of_item(declaration: Declaration, item: Image) -> GroupKey | None:

@@ -27,7 +27,7 @@ from dynamodb_counters._declarations.composites import group_fields, require_dec
 from dynamodb_counters._declarations.groups import Given, given, group_key, with_below
 from dynamodb_counters._declarations.sources import OURS, EventIdentity, digest_of
 from dynamodb_counters._fold.contributions import UNFOLDABLE
-from dynamodb_counters._fold.item_layout import ItemLayout, group_items, group_of_item
+from dynamodb_counters._fold.item_layout import ItemLayout, group_of_item
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.chunks import MAX_NUMBER, Chunk, chunk_bucket, chunk_key, decode_chunk
 from dynamodb_counters._items.conditions import Image, TypedValue, reader, text_reader
@@ -378,7 +378,7 @@ def _numbers(table: Table, question: Question) -> dict[str, Number]:
         [items] = read_items(table, [(ItemLayout(declared), group_key(declared, texts))], consistent=True)
     else:
         own = (item for item in _groups(table, declared, texts) if item.get(TYPE, {}).get("S") == declared.name)
-        items = [group for item in own for group in group_items(declared, item)]
+        items = [group for item in own for group in ItemLayout(declared).images(item)]
     sums = {name: sum(read_number(item, name) for item in items) for name in declared._attributes}
     return {name: number for name, number in sums.items() if number}
 
@@ -416,7 +416,7 @@ def _images(source: Any, items: Iterable[Item]) -> Iterator[tuple[Image, int]]:
                 rows = (row for row in decode_chunk(item[CHUNK]).all_rows() if row.sign in _SIGNS)
                 yield from (({**row.values, TYPE: {"S": source.name}}, _SIGNS[row.sign]) for row in rows)
             else:
-                yield from ((image, 1) for image in (group_items(source, item) if is_apart else [item]))
+                yield from ((image, 1) for image in (ItemLayout(source).images(item) if is_apart else [item]))
 
 
 def _key(source: Any, image: Image) -> dict[str, str]:
