@@ -73,11 +73,12 @@ def fold(
     folding = _Folding(plan, applied_through)
     folded, deltas = folding.folded, folding.deltas
     with localcontext(EXACT):
-        for change in changes:
+        for folded.changes, change in enumerate(changes, 1):
             folding.add(change)
             if len(deltas) + len(folded.unfoldable) >= most:
                 break
     folded.deltas = list(deltas.values())
+    folded.events += folded.changes
     return folded
 
 
@@ -91,8 +92,6 @@ class _Folding:
         self.deltas: dict[GroupRef, Delta] = {}
 
     def add(self, change: Change) -> None:
-        self.folded.changes += 1
-        self.folded.events += 1
         plus: Sequence[Contribution] = ()
         minus: Sequence[Contribution] = ()
         if change.failure:
