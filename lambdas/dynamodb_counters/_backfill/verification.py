@@ -193,7 +193,7 @@ def _refusal(table: Table, run: str, item: ItemDelta, seen: Mapping[str, Any] | 
     if item.layout.ranking is not None:
         item.deltas[0].measures.setdefault(SCORE, 0)
     update = item.update("")
-    update.set(REPAIRED, {"S": run})
+    update.attributes[REPAIRED] = {"S": run}
     condition, values = "attribute_not_exists(#repaired)", {}
     if seen is not None:
         condition, values = "#repaired = :seen", {":seen": seen}

@@ -518,7 +518,7 @@ def _guarded(table: str, update: Update, item: ItemDelta, part: Part) -> dict[st
 
 def _moving(update: Update, item: ItemDelta, part: Part) -> Update:
     """The update, which moves the watermark, too."""
-    update.set(part.watermark.name, part.watermark.value(int(item.last), part.created))
+    update.attributes[part.watermark.name] = part.watermark.value(int(item.last), part.created)
     return update
 
 

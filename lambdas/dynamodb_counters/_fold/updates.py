@@ -35,42 +35,37 @@ def _quoted(name: str) -> str:
 class Update:
     """Adds measures to the item of a group; `source_shard` decides which item of a write-sharded group it is."""
 
-    _is_common = True
-
     def __init__(self, layout: ItemLayout, group: GroupKey, measures: Mapping[str, Number], source_shard: str) -> None:
         self.key = layout.key(group, source_shard)
         self._added = {name: typed_number(number) for name, number in measures.items() if number}
-        self._set: dict[str, Mapping[str, Any]] = layout.attributes(group, self.key)
+        self.attributes: dict[str, Mapping[str, Any]] = layout.attributes(group, self.key)
         self.requests = 1.0
         if layout.ranking is not None:
             # Only a repair treats it apart from its measure.
             score = measures.get(SCORE, measures.get(layout.ranking.measure, 0))
             self._added[SCORE] = typed_number(score)
 
-    def set(self, name: str, value: Mapping[str, Any]) -> None:
-        self._set[name] = value
-
     def request(self, table_name: str, bound: Bound | None = None) -> dict[str, Any]:
         """Return arguments of UpdateItem, or of ``Update`` in a transaction; with a bound, if a watermark is below."""
         key = {PK: {"S": self.key[PK]}, SK: {"S": self.key[SK]}}
-        return update_request(table_name, key, self._set, self._added, bound, is_common=self._is_common)
+        return update_request(
+            table_name, key, self.attributes, self._added, bound, is_common=not isinstance(self, PageUpdate)
+        )
 
     def statement(self, table_name: str, bound: Bound) -> dict[str, Any]:
         """Return the same update in PartiQL, which refuses an item that lacks one of the numbers, or is not there."""
         watermark, below = bound
-        clauses = _clauses(tuple(self._set), tuple(self._added), watermark)
+        clauses = _clauses(tuple(self.attributes), tuple(self._added), watermark)
         key = {"S": self.key[PK]}, {"S": self.key[SK]}
         return {
             "Statement": f"UPDATE {_quoted(table_name)} {clauses}",
-            "Parameters": [*self._set.values(), *self._added.values(), *key, below],
+            "Parameters": [*self.attributes.values(), *self._added.values(), *key, below],
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
 
 
 class PageUpdate(Update):
     """Adds measures to groups in their page, on condition that it is at the level that is known of it."""
-
-    _is_common = False
 
     def __init__(self, layout: ItemLayout, page: Page, groups: Mapping[GroupKey, Mapping[str, Number] | None]) -> None:
         assert layout.pages is not None
@@ -89,9 +84,9 @@ class PageUpdate(Update):
             1 if layout.pages.is_whole else max(len(added) / _MOST_ADDED, sum(map(len, added)) / _MOST_CHARACTERS)
         )
         # All groups of a page agree in these.
-        self._set = layout.attributes(next(iter(groups)), {**self.key, PK: page.pk})
+        self.attributes = layout.attributes(next(iter(groups)), {**self.key, PK: page.pk})
         if page.is_lost:
-            self._set[LEVEL] = {"N": str(page.level)}
+            self.attributes[LEVEL] = {"N": str(page.level)}
 
     def request(self, table_name: str, bound: Bound | None = None) -> dict[str, Any]:
         missing, same, level = "attribute_not_exists(#level)", "#level = :level", self._page.level
