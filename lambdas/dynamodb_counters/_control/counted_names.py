@@ -64,17 +64,12 @@ Portion: TypeAlias = tuple[Plan, Sequence[Change]]
 class CountedNames:
     """The names that one process of the aggregator folds, each by its registered definition.
 
-    `source` is the ARN of the source table, "" for none. A command `registers` nothing: it folds what there is. It, and
-    the emulator's function, `always_reads` the registry before a batch.
+    `source` is the ARN of the source table, "" for none; the emulator's function `always_reads` the registry before a
+    batch.
     """
 
     def __init__(
-        self,
-        table: Table,
-        declarations: tuple[Declaration, ...],
-        source: str = "",
-        *,
-        always_reads: bool = False,
+        self, table: Table, declarations: tuple[Declaration, ...], source: str = "", *, always_reads: bool = False
     ) -> None:
         self._table, self._own, self._source = table, declarations, source
         self._always_reads = always_reads
@@ -251,26 +246,22 @@ class CountedNames:
         return sum(write(run, plan, shard, changes, cuts[run.id], quarantine=quarantine) for run in runs)
 
 
-def restrict(table: Table, change: Change, counting: Iterable[Entry]) -> None:
+def restrict(table: Table, change: Change, counting: Sequence[Entry]) -> None:
     """Let a record that is redriven count only in names whose cut lies before it."""
     origin = change.origin
     if origin is None:
         return
-    entries = list(counting)
-    later = {entry.name for entry in entries if entry.run and not is_past(table, entry.run, entry.since, origin)}
+    later = {entry.name for entry in counting if entry.run and not is_past(table, entry.run, entry.since, origin)}
     if later:
-        names = {entry.name for entry in entries} if change.names is None else change.names
+        names = {entry.name for entry in counting} if change.names is None else change.names
         change.names = frozenset(names - later)
 
 
 def is_moot(table: Table, entry: Entry, item: Image) -> bool:
     """Whether an entry of the quarantine waits for a name in vain: the name's backfill has met what it holds."""
     try:
-        created = (
-            unpack(item[DELTA]).get("created")
-            if DELTA in item
-            else (unpack(item[RECORD])["dynamodb"].get("ApproximateCreationDateTime"))
-        )
+        content, name = unpack(item[DELTA if DELTA in item else RECORD]), "ApproximateCreationDateTime"
+        created = content.get("created") if DELTA in item else content["dynamodb"].get(name)
         return bool(entry.run) and not is_past(table, entry.run, entry.since, origin_of(item, created))
     except UNREADABLE:
         return False
