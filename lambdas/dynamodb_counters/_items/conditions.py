@@ -79,20 +79,23 @@ def number_reader(path: str, *, literal: bool = False, default: Number | None = 
     return read
 
 
-def text_reader(path: str, *, literal: bool = False) -> Callable[[Image], str]:
+def text_reader(field: str, *, literal: bool = False) -> Callable[[Image], str]:
     """A function that reads the text a string or number has in a key, or what is derived of it.
 
     >>> text_reader("at:day")({"at": {"S": "2026-11-20T23:30:00-01:00"}}), text_reader("plan?none")({})
     ('2026-11-21', 'none')
     """
-    if not literal and (DERIVED_MARK in path or DEFAULT_MARK in path):
-        return _derived_reader(path)
-    find = reader(path, literal=literal)
+    path, name, default = (field, "", None) if literal else parts_of(field)
+    find, derived = reader(path, literal=literal), derivation(name)
 
     def read_any(image: Image) -> str:
-        return _text(present(find(image), path), path)
+        value = find(image)
+        if default is not None and is_absent(value):
+            return default
+        there = present(value, path)
+        return _text(there, path) if derived is None else derived.text(there)
 
-    if not literal and "." in path:
+    if path != field or (not literal and "." in path):
         return read_any
 
     def read(image: Image) -> str:
@@ -125,20 +128,6 @@ def texts_reader(path: str) -> Callable[[Image], list[str]]:
         else:
             raise MalformedImageError(f"attribute {path!r} is neither a list nor a set of strings or numbers")
         return list(dict.fromkeys(texts))
-
-    return read
-
-
-def _derived_reader(field: str) -> Callable[[Image], str]:
-    path, name, default = parts_of(field)
-    find, derived = reader(path), derivation(name)
-
-    def read(image: Image) -> str:
-        value = find(image)
-        if default is not None and is_absent(value):
-            return default
-        there = present(value, path)
-        return _text(there, path) if derived is None else derived.text(there)
 
     return read
 
