@@ -110,20 +110,16 @@ def encode_chunk(rows: Sequence[Row], batch: str) -> bytes:
 def decode_chunk(value: Mapping[str, Any]) -> Chunk:
     """The chunk of a typed attribute, binary or, in a stream record, base64; MalformedImageError if it holds none."""
     try:
-        return _chunk(json.loads(zlib.decompress(binary(value["B"]))))
+        version, batch, rows, columns, *signs = json.loads(zlib.decompress(binary(value["B"])))
+        if version != _VERSION or not isinstance(batch, str):
+            raise ValueError(f"it is {version!r:.20}, {batch!r:.20}: expected version {_VERSION} and a batch id")
+        chunk = Chunk(batch, rows, {name: _cells(column) for name, column in columns.items()}, *signs)
+        if any(len(cells) != chunk.rows for _, cells in chunk.columns.values()):
+            raise ValueError(f"expected {chunk.rows} rows in every column")
+        if chunk.signs and (len(chunk.signs) != chunk.rows or not _SIGNS.issuperset(chunk.signs)):
+            raise ValueError(f"expected {chunk.rows} signs among {', '.join(sorted(_SIGNS))}")
     except (LookupError, TypeError, AttributeError, ValueError, zlib.error) as error:
         raise MalformedImageError(f"the chunk cannot be read: {type(error).__name__}: {error}") from error
-
-
-def _chunk(document: Sequence[Any]) -> Chunk:
-    version, batch, rows, columns, *signs = document
-    if version != _VERSION or not isinstance(batch, str):
-        raise ValueError(f"it is {version!r:.20}, {batch!r:.20}: expected version {_VERSION} and a batch id")
-    chunk = Chunk(batch, rows, {name: _cells(column) for name, column in columns.items()}, *signs)
-    if any(len(cells) != chunk.rows for _, cells in chunk.columns.values()):
-        raise ValueError(f"expected {chunk.rows} rows in every column")
-    if chunk.signs and (len(chunk.signs) != chunk.rows or not _SIGNS.issuperset(chunk.signs)):
-        raise ValueError(f"expected {chunk.rows} signs among {', '.join(sorted(_SIGNS))}")
     return chunk
 
 

@@ -97,11 +97,18 @@ def ordered_text(value: Mapping[str, Any]) -> str:
     >>> [ordered_text({"N": number}) for number in ("-2", "-1.5", "0", "0.2", "12", "13.1")]
     ['n1257~', 'n12584~', 'o', 'p1292', 'p13112', 'p131131']
     """
-    if "N" in value:
-        return _text_of(Decimal(parse_number(value["N"])))
-    event_seconds(value)
-    moment = datetime.fromisoformat(value["S"]).astimezone(UTC).replace(tzinfo=None)
-    return f"t{moment.isoformat(timespec='microseconds')}"
+    if "N" not in value:
+        event_seconds(value)
+        moment = datetime.fromisoformat(value["S"]).astimezone(UTC).replace(tzinfo=None)
+        return f"t{moment.isoformat(timespec='microseconds')}"
+    number = Decimal(parse_number(value["N"]))
+    if not number:
+        return "o"
+    digits = "".join(map(str, number.as_tuple().digits)).strip("0")
+    place = number.adjusted() - SMALLEST_EXPONENT
+    if number > 0:
+        return f"p{place:03d}{digits}"
+    return f"n{_MOST - place:03d}{digits.translate(_COMPLEMENTS)}~"
 
 
 def value_of(text: str) -> Number | datetime:
@@ -119,16 +126,6 @@ def value_of(text: str) -> Number | datetime:
         place, digits = _MOST - place, digits.translate(_COMPLEMENTS)
     exponent = place + SMALLEST_EXPONENT - len(digits) + 1
     return whole(Decimal((int(is_negative), tuple(map(int, digits)), exponent)))
-
-
-def _text_of(number: Decimal) -> str:
-    if not number:
-        return "o"
-    digits = "".join(map(str, number.as_tuple().digits)).strip("0")
-    place = number.adjusted() - SMALLEST_EXPONENT
-    if number > 0:
-        return f"p{place:03d}{digits}"
-    return f"n{_MOST - place:03d}{digits.translate(_COMPLEMENTS)}~"
 
 
 DERIVED_MARK: Final = ":"
