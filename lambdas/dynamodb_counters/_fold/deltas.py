@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import zlib
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout
 from dynamodb_counters._fold.records import Record
@@ -39,10 +38,6 @@ class Unfoldable:
     @property
     def entry_id(self) -> str:
         return f"{self.sequence}#{self.image_name}"
-
-    def beside(self, names: tuple[str, ...]) -> Unfoldable:
-        """The same image for other declarations than those of an entry that is there already."""
-        return replace(self, image_name=f"{self.image_name}#{zlib.crc32(repr(names).encode()):08x}", names=names)
 
 
 @dataclass(slots=True)

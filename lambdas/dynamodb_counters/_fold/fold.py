@@ -9,9 +9,9 @@ counts as if it came as a record of its own.
 from __future__ import annotations
 
 import math
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from decimal import localcontext
 from typing import Final, TypeAlias
 
@@ -260,15 +260,16 @@ class _Folding:
         self, change: Change, name: str, reason: str, names: tuple[str, ...] = (), record: Record | None = None
     ) -> None:
         """Leave an image to quarantine, or the record that stands for what cannot be folded."""
-        image = Unfoldable(change.sequence, name, record or single_image(change.record, name), reason, names)
+        record = record or single_image(change.record, name)
         if name in change.aside.names:
             # What is aside for some is left for the others.
-            left = tuple(each for each in names or sorted(self._plan.programs) if not change.is_aside(name, each))
-            if not left:
+            names = tuple(each for each in names or sorted(self._plan.programs) if not change.is_aside(name, each))
+            if not names:
                 return
             # Where none has an entry of its own, one of an earlier delivery may still land there, for the same.
-            image = image.beside(left) if name in change.aside.entries else replace(image, names=left)
-        self.folded.unfoldable.append(image)
+            if name in change.aside.entries:
+                name = f"{name}#{zlib.crc32(repr(names).encode()):08x}"
+        self.folded.unfoldable.append(Unfoldable(change.sequence, name, record, reason, names))
 
     def _add_to_deltas(self, sign: int, contributions: Iterable[Contribution], sequence: str) -> None:
         applied_through, deltas = self._applied_through, self.deltas
