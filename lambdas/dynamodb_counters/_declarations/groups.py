@@ -122,7 +122,7 @@ def _canonical(declared: Aggregate | Window, field: str, text: str) -> str:
     return source._known.key_text(path, text) if isinstance(source, Event) else text
 
 
-def values_of(aggregate: Aggregate, item: Mapping[str, Any]) -> dict[str, str] | None:
+def values_of(aggregate: Aggregate | Window, item: Mapping[str, Any]) -> dict[str, str] | None:
     """The group of a typed item: field to text; None if the key is hashed and the item lacks the values."""
     values: dict[str, str] = {}
     for name, template in ((PK, aggregate._pk_template), (SK, aggregate._sk_template)):

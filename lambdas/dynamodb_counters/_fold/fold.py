@@ -36,7 +36,6 @@ from dynamodb_counters._items.table_schema import CHUNK, COUNTED_IN, ERASED, TTL
 from dynamodb_counters.errors import MalformedImageError
 
 _MANY: Final = 20
-_WRITTEN: Final = ("INSERT", "MODIFY")
 
 
 def _record_of_row(record: Record, image_name: str, row: Row, event: str) -> Record:
@@ -102,7 +101,7 @@ class _Folding:
         else:
             images = change.record["dynamodb"]
             old, new = images.get(OLD), images.get(NEW)
-            if change.record.get("eventName") in _WRITTEN and not change.is_foreign and is_split(old, new):
+            if change.record.get("eventName") in ("INSERT", "MODIFY") and not change.is_foreign and is_split(old, new):
                 return
             if new is not None:
                 plus = self._contributions(change, NEW)

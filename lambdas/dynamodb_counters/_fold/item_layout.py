@@ -122,16 +122,12 @@ class ItemLayout:
 def group_of_item(declaration: Declaration, item: Image) -> GroupKey | None:
     """The group of an item; None if its key does not show it, as that of another declaration."""
     try:
-        if isinstance(declaration, Aggregate):
-            values = values_of(declaration, item)
-            return None if values is None else tuple(values[field] for field in declaration.fields)
-        if is_hashed(item[PK]["S"]):
-            fields = {field: item[field]["S"] for field in declaration.fields}
-        else:
-            fields = declaration._pk_template.parse(item[PK]["S"])
+        values = values_of(declaration, item)
+        if values is None or isinstance(declaration, Aggregate):
+            return None if values is None else tuple(values.values())
         place = declaration._sk_template.parse(item[SK]["S"])
         tier = BY_LETTER[place[TIER_FIELD]]
-        return (*(fields[field] for field in declaration.fields), tier.letter, tier.parse(place[BUCKET_FIELD]))
+        return (*values.values(), tier.letter, tier.parse(place[BUCKET_FIELD]))
     except (LookupError, ValueError):
         return None
 
