@@ -55,7 +55,8 @@ from dynamodb_counters._declarations.groups import with_below
 from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import padded
-from dynamodb_counters._items.bookkeeping import READ_UNIT_BYTES, WRITE_UNIT_BYTES, delete_as_seen
+from dynamodb_counters._items.bookkeeping import READ_UNIT_BYTES, WRITE_UNIT_BYTES, delete_as_seen, update_as_seen
+from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import BASELINE, PK, SK, TYPE
 from dynamodb_counters._quarantine.quarantine import RETENTION, Quarantine, confirm, settle
@@ -216,9 +217,9 @@ class Emptying(Work):
     def _delete(self, item: Image) -> float:
         """Delete an item as it was read: in the next run its watermarks are later, or it has a baseline of that."""
         compared = [TYPE, BASELINE, *(name for name in item if name.startswith(WATERMARK_PREFIX))]
-        return paid_write(
-            self.table, "delete_item", **delete_as_seen(self.table.name, {PK: item[PK], SK: item[SK]}, item, compared)
-        )[1]
+        seen = {name: item.get(name) for name in compared}
+        request = update_as_seen(self.table.name, {PK: item[PK], SK: item[SK]}, {}, seen)
+        return paid_write(self.table, "delete_item", **request)[1]
 
 
 @dataclass(kw_only=True)

@@ -37,10 +37,10 @@ from dynamodb_counters._declarations.thresholds import Threshold
 from dynamodb_counters._items.bookkeeping import (
     bookkeeping_item,
     bookkeeping_key,
-    delete_as_seen,
     put_as_seen,
     read_fields,
     typed_values,
+    update_as_seen,
 )
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK, SK
@@ -312,7 +312,8 @@ def write_registry(
         if after is not None:
             writes.append({"Put": put_as_seen(table.name, after.item(), seen, _COMPARED)})
         elif before is not None:
-            writes.append({"Delete": delete_as_seen(table.name, entry_key(before.name), seen, _COMPARED)})
+            compared = {name: seen.get(name) for name in _COMPARED}
+            writes.append({"Delete": update_as_seen(table.name, entry_key(before.name), {}, compared)})
     if attributes is not None:
         serial = typed_values({_SERIAL: int(registry.header.get(_SERIAL, {}).get("N", 0)) + 1})
         new = {**bookkeeping_item(header_key(), {}), **registry.header, **attributes, **serial}

@@ -54,17 +54,13 @@ def put_as_seen(table: str, new: Mapping[str, Any], seen: Mapping[str, Any], com
     return {"TableName": table, "Item": dict(new), **_expressions({}, known)}
 
 
-def delete_as_seen(
-    table: str, key: Mapping[str, Any], seen: Mapping[str, Any], compared: Iterable[str]
-) -> dict[str, Any]:
-    """DeleteItem's arguments if some attributes are `compared` with what was seen."""
-    return {"TableName": table, "Key": key, **_expressions({}, {name: seen.get(name) for name in compared})}
-
-
 def update_as_seen(
     table: str, key: Mapping[str, Any], new: Mapping[str, Any], seen: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """UpdateItem's arguments: attributes become `new` if others are as they were `seen`; None stands for no value."""
+    """UpdateItem's arguments: attributes become `new` if others are as they were `seen`; None stands for no value.
+
+    Those of DeleteItem, if nothing is new.
+    """
     return {"TableName": table, "Key": key, **_expressions(new, seen)}
 
 
