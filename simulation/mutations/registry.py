@@ -78,12 +78,12 @@ REGISTRY: Final = r"""
 + self._table.client.put_item(TableName=self._table.name, Item=entry.entering(STALE, now).item())
 ? test_registry.py::test_a_stale_mark_is_no_step_back
 * records of before the cut count
-- if entry.run and entry.run not in runs)
+- if entry.run and entry.run not in past_runs)
 + if False)
 ? test_registry.py::test_a_later_name_waits_and_counts_everything_after_its_backfill
 * records after a cut are logged before those before it are counted
-- for runs, part in groupby(changes, past):
-+ for runs, part in [(past(changes[-1]), changes)]:
+- for past_runs, part in groupby(changes, past):
++ for past_runs, part in [(past(changes[-1]), changes)]:
 ? test_run_guards.py::test_records_before_the_cut_are_counted_before_a_heartbeat_acknowledges_it
 * a redriven record counts in a name whose cut lies after it
 - if later:

@@ -212,21 +212,21 @@ class CountedNames:
         """Cut changes where names and runs begin to count; and the first records that these count from."""
         counting = [entry for entry in self.registry.names.values() if entry.counts and entry.declaration is not None]
         since = {entry.run: entry.since for entry in counting if entry.run}
-        filled = {run: tuple(sorted(entry.name for entry in counting if entry.run == run)) for run in since}
-        begun = [*(Run(run, "backfill", since[run], filled[run]) for run in since), *self.registry.verifications]
+        names = {run: tuple(sorted(entry.name for entry in counting if entry.run == run)) for run in since}
+        runs = [*(Run(run, "backfill", since[run], names[run]) for run in since), *self.registry.verifications]
         oldest = min(change.created or 0.0 for change in changes)
         # Long after its cut, a run needs none.
         cuts = {
             run.id: changes[0].sequence if run.since + SKEW <= oldest else self._logs.cut(run, shard, changes)
-            for run in begun
+            for run in runs
         }
 
         def past(change: Change) -> frozenset[str]:
             return frozenset(run for run, cut in cuts.items() if cut <= change.sequence)
 
         found: list[Portion] = []
-        for runs, part in groupby(changes, past):
-            ahead = frozenset(entry.name for entry in counting if entry.run and entry.run not in runs)
+        for past_runs, part in groupby(changes, past):
+            ahead = frozenset(entry.name for entry in counting if entry.run and entry.run not in past_runs)
             some = list(part)
             for change in some:
                 restrict(self._table, change, counting)

@@ -191,9 +191,9 @@ class Registry:
     @property
     def backfills(self) -> tuple[Run, ...]:
         """Those that fill names; what counts groups of these is brought by the stream."""
-        filling = [entry for entry in self.entries.values() if entry.state == FILLING]
-        since = {entry.run: entry.since for entry in filling}
-        names = {run: scanned_names(entry for entry in filling if entry.run == run) for run in since}
+        entries = [entry for entry in self.entries.values() if entry.state == FILLING]
+        since = {entry.run: entry.since for entry in entries}
+        names = {run: scanned_names(entry for entry in entries if entry.run == run) for run in since}
         return tuple(Run(run, "backfill", since[run], names[run]) for run in sorted(since))
 
     @property

@@ -87,9 +87,9 @@ class ItemLayout:
             found[LEADERBOARD] = {"S": board}
         if HASH_MARKER in key[PK] or HASH_MARKER in key[SK]:
             # A hashed key does not show its values.
-            hashed = [template for name, template in ((PK, self._pk), (SK, self._sk)) if is_hashed(key[name])]
-            hidden = {name for template in hashed for name in template.fields if not is_reserved(name)}
-            found |= {name: {"S": text} for name, text in self.values(group).items() if name in hidden}
+            templates = [template for name, template in ((PK, self._pk), (SK, self._sk)) if is_hashed(key[name])]
+            names = {name for template in templates for name in template.fields if not is_reserved(name)}
+            found |= {name: {"S": text} for name, text in self.values(group).items() if name in names}
         expires_at = self.expires_at(group)
         if expires_at is not None:
             found[TTL] = {"N": str(expires_at)}
