@@ -20,7 +20,6 @@ from dynamodb_counters._assumptions import (
     GIVEN_UP_AFTER,
     MOST_NAMES,
     RUN_OPEN_AFTER,
-    SKEW,
     STREAM_BEGINS_WITHIN,
 )
 from dynamodb_counters._control.registry import (
@@ -214,12 +213,7 @@ class CountedNames:
         since = {entry.run: entry.since for entry in counting if entry.run}
         names = {run: tuple(sorted(entry.name for entry in counting if entry.run == run)) for run in since}
         runs = [*(Run(run, "backfill", since[run], names[run]) for run in since), *self.registry.verifications]
-        oldest = min(change.created or 0.0 for change in changes)
-        # Long after its cut, a run needs none.
-        cuts = {
-            run.id: changes[0].sequence if run.since + SKEW <= oldest else self._logs.cut(run, shard, changes)
-            for run in runs
-        }
+        cuts = {run.id: self._logs.cut(run, shard, changes) for run in runs}
 
         def past(change: Change) -> frozenset[str]:
             return frozenset(run for run, cut in cuts.items() if cut <= change.sequence)

@@ -209,6 +209,9 @@ class RunLogs:
 
     def cut(self, run: Run, shard: str, changes: Sequence[Change]) -> str:
         """The first record of a shard that a run counts from, alike for everyone; `NO_CUT` if it is still to come."""
+        # Long after its cut, a run needs none.
+        if run.since + SKEW <= min(change.created or 0.0 for change in changes):
+            return changes[0].sequence
         # Times of creation are approximate: near the cut, they need not grow from record to record, nor agree between
         # shards. So a shard in which an item that the run fills is written is past its cut, too.
         # Where all of a batch came long after, none has written the cut: a later record may be the one that does.
@@ -218,8 +221,7 @@ class RunLogs:
     def _stored_cut(self, run: Run, shard: str, changes: Sequence[Change]) -> str:
         if (run.id, shard) in self._cuts:
             return self._cuts[run.id, shard]
-        created = [change.created or 0.0 for change in changes]
-        if max(created) < run.since - SKEW:
+        if max(change.created or 0.0 for change in changes) < run.since - SKEW:
             return NO_CUT
 
         def is_past(change: Change) -> bool:
@@ -229,8 +231,6 @@ class RunLogs:
             return created >= run.since or (bool(is_filled) and created >= run.since - SKEW)
 
         first = next((change.sequence for change in changes if is_past(change)), None)
-        if first is not None and min(created) >= run.since + SKEW:
-            return first
         key = cut_key(run.id, shard)
         item = run_item(key, {"cut": first or NO_CUT, "shard": shard}, self._table.clock())
         if first is None or not self._table.write("put_item", **put_as_seen(self._table.name, item, {}, ())):
