@@ -129,7 +129,8 @@ REGISTRY: Final = r"""
 
 == _control/registry.py
 * what a name counts too much is noted of one that is gone
--             ConditionExpression=f"attribute_exists({PK})",
+- typed_values({"surplus": True}), {PK: key[PK]}))
++ typed_values({"surplus": True}), {}))
 ? test_verdicts.py::test_what_a_name_counts_too_much_is_noted_once_and_never_of_a_name_that_is_gone
 * a reader takes a stale name for complete
 - return self.state == COMPLETE

@@ -285,14 +285,9 @@ def note_surplus(table: Table, registry: Registry, names: Iterable[str]) -> Regi
     """Have the registry say that names count what no item shows, before they do: no verification calls it drift."""
     entries = {name: entry for name in sorted(names) if not (entry := registry.entries[name]).surplus}
     for name in entries:
+        key = entry_key(name)
         # If it is refused, the name was removed.
-        table.write(
-            "update_item",
-            Key=entry_key(name),
-            UpdateExpression="SET surplus = :true",
-            ConditionExpression=f"attribute_exists({PK})",
-            ExpressionAttributeValues={":true": {"BOOL": True}},
-        )
+        table.write("update_item", **update_as_seen(table.name, key, typed_values({"surplus": True}), {PK: key[PK]}))
     changes = {name: replace(entry, surplus=True) for name, entry in entries.items()}
     return replace(registry, entries={**registry.entries, **changes}) if changes else registry
 
