@@ -45,9 +45,9 @@ class ItemLayout:
         """From when on nothing counts in a group of an aggregate with a retention, in seconds since 1970."""
         if isinstance(declaration, Aggregate) and declaration.retention is not None:
             self.closing_time = closing_times(declaration.fields, declaration.retention)
-        indexes = {name: index for index, name in enumerate((*self._names, WRITE_SHARD_FIELD))}
-        self._pk_indexes = [indexes[field] for field in self._pk.fields]
-        self._sk_indexes = [indexes[field] for field in self._sk.fields]
+        names = (*self._names, WRITE_SHARD_FIELD)
+        self._pk_indexes = [names.index(field) for field in self._pk.fields]
+        self._sk_indexes = [names.index(field) for field in self._sk.fields]
         self._only_sk = self._sk.prefix if not self._sk_indexes else None
 
     def key(self, group: GroupKey, source_shard: str) -> dict[str, str]:
@@ -148,13 +148,12 @@ def closing_times(fields: Sequence[str], retention: timedelta) -> Callable[[Sequ
 
 def require_kept(aggregate: Aggregate, texts: Mapping[str, str], now: float) -> None:
     """Refuse a group, known as far as its texts, whose item TTL may have deleted: it would read as 0."""
-    if aggregate.retention is None:
+    retention, name = aggregate.retention, aggregate.name
+    if retention is None:
         return
     field, tier = next((field, tier) for field in aggregate.fields if (tier := tier_of(field)) is not None)
-    if field in texts and _end(tier, texts[field]) + aggregate.retention.total_seconds() <= now - _KEPT:
-        allowed = (
-            f"a {tier.name} whose retention, {aggregate.retention}, is not over: {aggregate.name!r} keeps no other"
-        )
+    if field in texts and _end(tier, texts[field]) + retention.total_seconds() <= now - _KEPT:
+        allowed = f"a {tier.name} whose retention, {retention}, is not over: {name!r} keeps no other"
         raise InvalidArgumentError(field, texts[field], allowed)
 
 
