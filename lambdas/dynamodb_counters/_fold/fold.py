@@ -206,7 +206,7 @@ class _Folding:
         contributions: list[Contribution] = []
         for program in programs:
             # By columns, no row is looked at that may be aside.
-            by_columns = None if change.aside.names else program.by_columns
+            by_columns = None if change.aside else program.by_columns
             columns = by_columns(chunk) if by_columns is not None else None
             if columns is None:
                 by_row.append(program)
@@ -217,7 +217,7 @@ class _Folding:
             if row.sign == "0":
                 continue
             wrong: dict[str, Exception] = {}
-            some = _not_aside(by_row, change, f"{image_name}#{index}") if change.aside.names else by_row
+            some = _not_aside(by_row, change, f"{image_name}#{index}") if change.aside else by_row
             found = self._shown(source, some, row.values, change, wrong)
             contributions += found if row.sign == "+" else _negated(found)
             if wrong:
@@ -260,13 +260,13 @@ class _Folding:
     ) -> None:
         """Leave an image to quarantine, or the record that stands for what cannot be folded."""
         record = record or single_image(change.record, name)
-        if name in change.aside.names:
+        if name in change.aside:
             # What is aside for some is left for the others.
             names = tuple(each for each in names or sorted(self._plan.programs) if not change.is_aside(name, each))
             if not names:
                 return
             # Where none has an entry of its own, one of an earlier delivery may still land there, for the same.
-            if name in change.aside.entries:
+            if change.aside[name][1]:
                 name = f"{name}#{zlib.crc32(repr(names).encode()):08x}"
         self.folded.unfoldable.append(Unfoldable(change.sequence, name, record, reason, names))
 
@@ -286,7 +286,7 @@ class _Folding:
 
 
 def _not_aside(programs: Sequence[Program], change: Change, image_name: str) -> Sequence[Program]:
-    if image_name not in change.aside.names:
+    if image_name not in change.aside:
         return programs
     return [program for program in programs if not change.is_aside(image_name, program.layout.name)]
 

@@ -8,7 +8,7 @@ other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations import Declaration, Items
@@ -34,17 +34,9 @@ MAX_TTL_AGE: Final = 5 * 365 * 86_400
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-before-you-start.html"""
 
 
-@dataclass(frozen=True, slots=True)
-class Aside:
-    """The images of a record that earlier deliveries put aside, and for which declarations."""
-
-    names: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
-    """By image, the declarations by which it waits; None for all."""
-    entries: frozenset[str] = frozenset()
-    """Images whose own entry is there: what else waits of them is put beside it."""
-
-
-NOTHING_ASIDE: Final = Aside()
+Aside: TypeAlias = Mapping[str, tuple[frozenset[str] | None, bool]]
+"""By image of a record that earlier deliveries put aside: the declarations by which it waits, None for all; and whether
+its own entry is there, beside which is put what else waits of it."""
 
 
 QuarantinedDelta: TypeAlias = tuple[str, tuple[Any, ...], tuple[tuple[str, Number], ...]]
@@ -93,10 +85,10 @@ class Change:
         self.is_foreign = is_foreign
         self.failure = failure
         self.origin = origin
-        self.aside: Aside = NOTHING_ASIDE
+        self.aside: Aside = {}
 
     def is_aside(self, image_name: str, declaration: str) -> bool:
-        names = self.aside.names.get(image_name, ())
+        names, _ = self.aside.get(image_name, ((), False))
         return names is None or declaration in names
 
 

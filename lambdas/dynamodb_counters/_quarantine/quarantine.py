@@ -23,7 +23,6 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import (
     MAX_TTL_AGE,
     NEW,
-    NOTHING_ASIDE,
     OLD,
     Aside,
     Change,
@@ -257,17 +256,16 @@ def waiting_in_bucket(s3: Any, bucket: str, now: float) -> Waiting:
 
 def aside_by_sequence(entries: Iterable[Image]) -> Mapping[str, Aside]:
     """What entries hold of each record; an entry without names is of all declarations."""
-    aside: dict[str, dict[str, frozenset[str] | None]] = {}
-    own: dict[str, set[str]] = {}
+    aside: dict[str, dict[str, tuple[frozenset[str] | None, bool]]] = {}
     for item in entries:
         found = _IMAGE.search(item[SK]["S"])
         if found is not None:
             of_record = aside.setdefault(found[1], {})
-            before, names = of_record.get(found[2], frozenset()), item.get(NAMES)
+            (before, has_own), names = of_record.get(found[2], (frozenset(), False)), item.get(NAMES)
             # Of names that are malformed none is known.
-            of_record[found[2]] = None if before is None or names is None else before.union(names.get("SS", ()))
-            own.setdefault(found[1], set()).update(() if found[3] else found.groups()[1:2])
-    return {sequence: Aside(names, frozenset(own[sequence])) for sequence, names in aside.items()}
+            after = None if before is None or names is None else before.union(names.get("SS", ()))
+            of_record[found[2]] = after, has_own or not found[3]
+    return aside
 
 
 class Quarantine:
@@ -299,7 +297,7 @@ class Quarantine:
             self._aside[shard] = since, aside
         if aside:
             for change in changes:
-                change.aside = aside.get(change.sequence, NOTHING_ASIDE)
+                change.aside = aside.get(change.sequence, {})
 
     def keep(self, shard: str, images: Sequence[Unfoldable], state: str = WAITING) -> int:
         """Keep images that are not kept yet and return how many; `CommitError` means: deliver the batch again."""

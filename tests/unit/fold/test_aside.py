@@ -16,7 +16,7 @@ from dynamodb_counters._commit.batch import intake
 from dynamodb_counters._fold.deltas import Folded
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import NOTHING_ASIDE, Change, changes_of
+from dynamodb_counters._fold.records import Change, changes_of
 from dynamodb_counters._items.chunks import Row, encode_chunk
 from dynamodb_counters._quarantine.quarantine import aside_by_sequence, pack, quarantine_item, quarantine_key
 from tests.unit.fold.streams import NOW, Image, Record, image, record
@@ -54,7 +54,7 @@ def _entries(folded: Folded) -> list[Image]:
 def _again(records: Sequence[Record], entries: Sequence[Image]) -> list[Change]:
     changes, aside = changes_of(records), aside_by_sequence(entries)
     for change in changes:
-        change.aside = aside.get(change.sequence, NOTHING_ASIDE)
+        change.aside = aside.get(change.sequence, {})
     return changes
 
 
