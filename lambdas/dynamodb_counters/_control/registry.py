@@ -57,9 +57,6 @@ COUNTING: Final = (FILLING, COMPLETE, STALE)
 
 _HEADER: Final = "DECLARED"
 _ENTRY: Final = "DECLARED#"
-_THRESHOLD: Final = "threshold "
-"""Comes before a threshold's name in the registry: no declaration has such a name."""
-
 SOURCE: Final = "source"
 """Attribute of the header with the ARN of the source table, if the aggregator has one."""
 
@@ -150,7 +147,8 @@ def entry_key(name: str) -> dict[str, Any]:
 
 
 def threshold_name(name: str) -> str:
-    return _THRESHOLD + name
+    """A threshold's name in the registry: no declaration has such a name."""
+    return f"threshold {name}"
 
 
 @dataclass(frozen=True, slots=True)
