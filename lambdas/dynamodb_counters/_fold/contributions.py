@@ -156,7 +156,7 @@ def _compile_groups(declaration: Aggregate) -> Callable[[Image], list[GroupKey]]
     readers = [texts_reader(field) if field.endswith(LIST_MARK) else text_reader(field) for field in fields]
 
     def groups_of(image: Image) -> list[GroupKey]:
-        choices = [[texts] if isinstance(texts, str) else texts for texts in [read(image) for read in readers]]
+        choices = [[texts] if isinstance(texts := read(image), str) else texts for read in readers]
         # Counted before they are made: two lists of one item can make millions.
         if (found := prod(map(len, choices))) > most:
             raise MalformedImageError(
