@@ -55,8 +55,7 @@ from dynamodb_counters._declarations.groups import with_below
 from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import padded
-from dynamodb_counters._items.bookkeeping import READ_UNIT_BYTES, WRITE_UNIT_BYTES, delete_as_seen, update_as_seen
-from dynamodb_counters._fold.updates import Update
+from dynamodb_counters._items.bookkeeping import READ_UNIT_BYTES, WRITE_UNIT_BYTES, update_as_seen
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import BASELINE, PK, SK, TYPE
 from dynamodb_counters._quarantine.quarantine import RETENTION, Quarantine, confirm, settle

@@ -55,7 +55,7 @@ from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout, closing_times, late_parts
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import Origins, inserted, Change
+from dynamodb_counters._fold.records import Origins, inserted
 from dynamodb_counters._items.bookkeeping import conditional
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import EXACT, Number, parse_number

@@ -14,8 +14,8 @@ from typing import Any, Final, TypeAlias
 from dynamodb_counters._declarations import Declaration, Items
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import Number
-from dynamodb_counters._items.table_schema import CHUNK, COUNTED_IN, ERASED, PK, SEQUENCE_DIGITS, TTL
-from dynamodb_counters.errors import MalformedImageError, StreamUnknownError
+from dynamodb_counters._items.table_schema import CHUNK, ERASED, PK, SEQUENCE_DIGITS, TTL
+from dynamodb_counters.errors import MalformedImageError
 
 Record: TypeAlias = Mapping[str, Any]
 """A stream record as Lambda delivers it."""

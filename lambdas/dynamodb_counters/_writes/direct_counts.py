@@ -21,7 +21,7 @@ from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of, inserted
 from dynamodb_counters._fold.updates import Update
-from dynamodb_counters._items.bookkeeping import update_as_seen, conditional
+from dynamodb_counters._items.bookkeeping import conditional, update_as_seen
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import Number, converted, parse_number, require_storable
 from dynamodb_counters._items.table_schema import COUNTED_IN, ONCE_SUFFIX, PK, SCORE, TYPE
