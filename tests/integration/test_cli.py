@@ -79,7 +79,7 @@ def test_counts_and_how_far_they_are(shop: Shop) -> None:
     shop.deliver()
     group = shop.run("get", "shops", "shop=a")
     assert group["measures"] == {"sales": 5, "taken": 10}
-    assert shop.run("window", "pace", "shop=a", "--since", "2026-11-20", "--until", "2026-11-21")["count"] == 5
+    assert shop.run("get", "pace", "shop=a", "--since", "2026-11-20", "--until", "2026-11-21")["count"] == 5
     points = shop.run(
         "series", "pace", "shop=a", "--since", "2026-11-20T09:00Z", "--until", "2026-11-20T12:00Z", "--step", "1h"
     )

@@ -178,7 +178,7 @@ OPERATING: Final = (
     "counters got views url=/ --table counters",
     "counters get vews url=/ --table counters",
     "counters get views page=/ --table counters",
-    "counters window last_day url=/ --last 24 --table counters",
+    "counters get last_day url=/ --last 24 --table counters",
     "counters accept view url=/ --table counters",
     "counters accept order id=1 shop=a total=many --table counters",
     "counters backfill vews --yes --table counters",
