@@ -41,7 +41,6 @@ _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
 
 def calls_of(statements: Sequence[T]) -> list[Sequence[T]]:
-    """Statements, as many together as a call takes."""
     return [statements[start : start + STATEMENTS_PER_CALL] for start in range(0, len(statements), STATEMENTS_PER_CALL)]
 
 

@@ -168,7 +168,6 @@ class Emptying(Work):
         raise BackfillError("the table's registry changes all the time: try again later")
 
     def _next(self, entry: Entry, now: float) -> Entry:
-        """The next state of a name."""
         if entry.state == STALE and entry.dropped == self._drops:
             return entry.entering(WAITING, now, since=0, run="")
         if entry.state in COUNTING:
@@ -387,7 +386,6 @@ class Backfill(Emptying, Runner):
         return [(entry, entry.entering(entered, self.now())) for entry in filled]
 
     def _complete(self, state: State) -> None:
-        """Let readers know."""
         for _ in self.table.tries():
             registry = self._registry()
             changes = self._changes(registry, state, COMPLETE)

@@ -233,7 +233,6 @@ class Scan:
             self.table.each(self._advance, left)
 
     def _resume(self, segment: _Segment) -> None:
-        """Go on after the last page that stands."""
         pk = scan_key(self.run.id, segment.number, 0)[PK]["S"]
         for last in self.table.last_of(pk, 1, ("page", _END, _ITEMS)):
             self._adopt(segment, last)
@@ -339,7 +338,6 @@ class SourceTable(Source):
         return shard.endswith(self._suffix)
 
     def shards(self) -> list[Shard]:
-        """The stream's shards, as the aggregator calls them."""
         return [
             Shard(shard.id + self._suffix, shard.parent and shard.parent + self._suffix, shard.is_open)
             for shard in self.stream.shards()

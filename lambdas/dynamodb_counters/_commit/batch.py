@@ -90,8 +90,6 @@ _APPLIED_THROUGH: Final = "applied_through"
 
 @dataclass(slots=True)
 class Report:
-    """Outcome of a batch."""
-
     records: int = 0
     events: int = 0
     """Records folded, and in place of a chunk its events."""

@@ -127,8 +127,6 @@ _MOST_HALVINGS: Final = 6
 
 
 class PageSplits:
-    """Splits the pages of one table."""
-
     def __init__(self, table: Table) -> None:
         self._table = table
         self._levels = PageLevels.of_table(table)
@@ -263,7 +261,6 @@ class Part:
         return fold(self.plan, self.changes, applied_through).deltas
 
     def fold_each(self, ref: GroupRef) -> list[Delta]:
-        """Contributions of each record to a group."""
         return [delta for change in self.changes for delta in fold(self.plan, [change], {ref: ""}).deltas]
 
 
@@ -459,7 +456,6 @@ class Committer:
             return self._quarantine_each(item, part, reason)
 
     def _unfit(self, item: ItemDelta) -> list[Delta]:
-        """The deltas that an item cannot take."""
         if item.page is None:
             return item.deltas
         assert item.layout.pages is not None
@@ -517,7 +513,6 @@ def _guarded(table: str, update: Update, item: ItemDelta, part: Part) -> dict[st
 
 
 def _moving(update: Update, item: ItemDelta, part: Part) -> Update:
-    """The update, which moves the watermark, too."""
     update.attributes[part.watermark.name] = part.watermark.value(int(item.last), part.created)
     return update
 

@@ -71,8 +71,6 @@ _COMPARED: Final = ("state", "at", "since", "run", "dropped", "fresh", "surplus"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the registry says of a name."""
-
     name: str
     definition: str
     state: str
@@ -201,7 +199,6 @@ class Registry:
 
     @property
     def declarations(self) -> tuple[Declaration, ...]:
-        """All registered declarations that this version can read."""
         found = (entry.declaration for entry in self.names.values())
         return tuple(each for each in found if each is not None)
 

@@ -258,7 +258,6 @@ class Aggregate(Keyed):
 
     @property
     def _tier(self) -> Tier:
-        """The unit of time of its pages."""
         tier = tier_of(self._listed_by[-1])
         assert tier is not None
         return tier
@@ -331,7 +330,6 @@ class Aggregate(Keyed):
             raise InvalidArgumentError("write_shards", self.write_shards, allowed)
 
     def _require_paged(self) -> None:
-        """Refuse what needs an item per group."""
         if self.ranking is not None:
             raise InvalidArgumentError("ranking", self.ranking, "None with pages: the index ranks items")
         if self.write_shards > 1:

@@ -89,7 +89,6 @@ def _compressed(text: str) -> str:
 
 
 def restored(text: str) -> Any:
-    """The document that `shortened` wrote."""
     return json.loads(bz2.decompress(base64.b85decode(text)) if text.startswith(COMPRESSED) else text)
 
 

@@ -45,7 +45,6 @@ class Composite:
 
     @property
     def _parts(self) -> tuple[Aggregate, ...]:
-        """The aggregates, each after its source."""
         raise NotImplementedError
 
     def _require(self, argument: str, kind: Kind | None = None) -> None:

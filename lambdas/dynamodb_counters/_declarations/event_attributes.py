@@ -371,7 +371,6 @@ def canonical_values(attributes: Mapping[str, Attribute], item: Image, within: s
 
 
 def _canonical(path: str, attribute: Attribute, value: TypedValue) -> TypedValue:
-    """Return the value as it is stored."""
     [kind] = value
     content = value[kind]
     plain = parse_number(content) if kind == "N" else content
@@ -418,7 +417,6 @@ def expectation(attribute: Attribute) -> str:
 
 
 def type_words(attribute: Attribute) -> str:
-    """Values of the type and format, in words."""
     return _KINDS[attribute.type][1] if attribute.format is None else _FORMATS[attribute.format][1]
 
 

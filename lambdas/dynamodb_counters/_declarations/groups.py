@@ -134,7 +134,6 @@ def values_of(aggregate: Aggregate | Window, item: Mapping[str, Any]) -> dict[st
 
 
 def group_key(aggregate: Aggregate, values: Mapping[str, object]) -> tuple[str, ...]:
-    """The text of each field of a group."""
     for name in aggregate.fields:
         if name not in values:
             raise InvalidArgumentError(

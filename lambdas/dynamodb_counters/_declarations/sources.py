@@ -347,7 +347,6 @@ class Items:
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
-        """The fields of its keys."""
         return tuple(dict.fromkeys(name for _, template in self._templates for name in template.fields))
 
 

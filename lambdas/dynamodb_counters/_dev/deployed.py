@@ -169,7 +169,6 @@ class TableCounts:
         return found
 
     def declared(self, declarations: tuple[Declaration, ...]) -> None:
-        """Count by other declarations from now on."""
         self._declared = {one.name: one for one in declarations if not one.name.endswith(MEMBERS)}
 
     def _counted(self, items: list[Mapping[str, Any]]) -> Counts:

@@ -226,7 +226,6 @@ class _Folding:
         return contributions
 
     def _programs(self, source: Source, change: Change, image_name: str) -> Sequence[Program]:
-        """Which declarations count an image of a source."""
         programs: Sequence[Program] = source.programs
         if source.insert_is_counted and change.record.get("eventName") == "INSERT":
             # The transaction has counted in names that were complete.

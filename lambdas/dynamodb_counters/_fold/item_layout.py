@@ -30,8 +30,6 @@ GroupRef: TypeAlias = tuple[str, GroupKey]
 
 
 class ItemLayout:
-    """The items of one declaration."""
-
     def __init__(self, declaration: Declaration) -> None:
         self.declaration = declaration
         self.name = declaration.name

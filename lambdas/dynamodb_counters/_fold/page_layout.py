@@ -73,8 +73,6 @@ class Page:
 
 
 class PageLayout:
-    """The pages of one aggregate."""
-
     def __init__(self, aggregate: Aggregate) -> None:
         self.name = aggregate.name
         self._pk, self._sk = aggregate._pk_template, aggregate._sk_template
@@ -135,7 +133,6 @@ class PageLayout:
         ]
 
     def halves(self, image: Image) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The two pages that a page splits into."""
         page = self.page_of(image)
         assert page is not None
         bit = 1 << BITS - page.level - 1
@@ -176,7 +173,6 @@ def digest_of(sk: str) -> str:
 
 
 def hash_of(sk: str) -> int:
-    """The first bits of a group's digest."""
     return int(digest_of(sk)[: BITS // 4], 16)
 
 

@@ -43,8 +43,6 @@ _NUMBER: Final = re.compile(rf"-?(?=[0-9.]{{1,{MAX_NUMBER_DIGITS}}}$)[0-9]+(\.[0
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A declaration compiled for the fold."""
-
     layout: ItemLayout
     contribute: Contribute
     by_columns: ByColumns | None = None
@@ -54,8 +52,6 @@ class Program:
 
 @dataclass(slots=True)
 class Source:
-    """Declarations over the items of one source."""
-
     holds: Predicate | None = None
     """Which untyped items, as they are shown, are of this source; None for items whose type decides, or for all."""
     show: Callable[[Image], Image | None] | None = None

@@ -103,7 +103,6 @@ def inserted(image: Image, created: float | None, sequence: int = 0) -> Record:
 
 
 def single_image(record: Record, image_name: str) -> Record:
-    """The record with only one of its images."""
     other = OLD if image_name == NEW else NEW
     return {**record, "dynamodb": {name: value for name, value in record["dynamodb"].items() if name != other}}
 
@@ -191,7 +190,6 @@ class Origins:
         return f"{name}@{self._source.rpartition('/')[2]}"
 
     def ttl_of(self, declarations: Iterable[Declaration]) -> Callable[[Mapping[str, Any]], str | None]:
-        """Attribute by which a record's item expires."""
         sources = [declared.source for declared in declarations]
         [foreign, *_] = [source._table_keys.ttl for source in sources if isinstance(source, Items)] or [None]
         return lambda record: foreign if self.is_foreign(record) else TTL

@@ -59,7 +59,6 @@ def require_enforced(schema: Mapping[str, Any]) -> None:
 
 
 def compile_schema(schema: Mapping[str, Any]) -> SchemaCheck:
-    """Compile a self-contained schema."""
     try:
         # No defaults: validation must not change what was sent.
         validate = fastjsonschema.compile(

@@ -108,7 +108,6 @@ class CountResources:
         self._counters, self._served = counters, tuple(declarations)
 
     def read(self, name: str, query_string: str, bound: Bound = _NONE, *, resource: str = "get") -> Document:
-        """Answer a request about a declaration."""
         what = "counts" if resource == "get" else resource
         declared = self._declared(name, what, [each for each in self._served if resource in resources_of(each)])
         if unbound := bound.keys() - {*(fields_of(declared, resource)[1] or ())}:

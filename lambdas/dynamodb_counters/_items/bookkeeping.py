@@ -129,7 +129,6 @@ def read_units(items: Iterable[Mapping[str, Mapping[str, Any]]], *, consistent: 
 
 
 def item_bytes(item: Mapping[str, Mapping[str, Any]]) -> int:
-    """Bytes of names and values."""
     return sum(len(name.encode()) + _value_bytes(value) for name, value in item.items())
 
 

@@ -36,8 +36,6 @@ _SEPARATOR: Final = "\x7f"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An event of a chunk, as typed attributes."""
-
     sign: Sign
     values: Image
 
@@ -53,7 +51,6 @@ class Chunk:
     """One per row; empty if all are accepted events."""
 
     def typed(self, name: str) -> list[TypedValue | None]:
-        """The attribute of that name, of each row."""
         kind, cells = self.columns.get(name, ("", [None] * self.rows))
         return [{kind: cell} if kind and cell is not None else cell for cell in cells]
 
@@ -81,7 +78,6 @@ def chunk_key(event_name: str, part: str, start: int, number: int) -> tuple[str,
 
 
 def chunk_bucket(sk: str) -> str:
-    """When the bucket of a chunk begins."""
     return sk.partition("#")[0]
 
 

@@ -180,7 +180,6 @@ def binary(content: str | bytes) -> bytes:
 
 
 def base64_text(content: str | bytes | bytearray) -> str:
-    """Binary as such text."""
     return content if isinstance(content, str) else base64.b64encode(bytes(content)).decode()
 
 

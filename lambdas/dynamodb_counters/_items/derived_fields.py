@@ -65,7 +65,6 @@ class LogBins:
         self.name_of = lru_cache(maxsize=4096)(self._name_of)
 
     def _name_of(self, value: Number) -> str:
-        """The bin of a value."""
         size = Decimal(value).copy_abs()
         if not size:
             return _ZERO

@@ -182,7 +182,6 @@ class _Listing:
     consistent: bool
 
     def plain(self, time: str | None, span: Timespan, after: str = "") -> Iterator[dict[str, Any]]:
-        """Items of their own, by sort key."""
         pk, now = self.event._pk_template.render(self.wanted), self.table.clock()
         is_wanted, is_timely, keys = _filter(self.wanted), _time_filter(time, span), self.event._sk_template
         for first, last in time_ranges(keys.prefix, *(span if keys.fields[:1] == (time,) else _ANY_TIME)):
@@ -196,7 +195,6 @@ class _Listing:
                     yield _plain(item)
 
     def packed(self, packed: Packed, span: Timespan) -> Iterator[dict[str, Any]]:
-        """Rows of chunks, by bucket."""
         retention, bucket, begin = self.event.retention, packed._bucket_seconds, span[0]
         if retention is not None:
             # An event that is refused as too late is read no more either, though it may not be deleted yet.
@@ -217,7 +215,6 @@ class _Listing:
             yield from (_plain(image) for image in live.values() if is_timely(image))
 
     def chunks(self, packed: Packed, span: Timespan) -> Iterator[Iterator[Item]]:
-        """Chunks of a span, part by part."""
         Layouts.of_table(self.table).require(self.event)
         begin, finish, bucket = max(FIRST_SECOND, span[0]), min(LAST_SECOND, span[1]), packed._bucket_seconds
         for part in parts_of_wanted(self.event, packed, self.wanted) if begin < finish else ():
@@ -237,7 +234,6 @@ def parts_of_wanted(event: Event, packed: Packed, wanted: Wanted) -> Iterable[st
 
 
 def _places(chunk: Chunk, wanted: Wanted) -> Sequence[int]:
-    """Where the wanted rows of a chunk are."""
     places: Sequence[int] = range(chunk.rows)
     for name, text in wanted.items():
         kind, cells = chunk.columns.get(name, ("", ()))

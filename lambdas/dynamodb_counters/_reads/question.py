@@ -218,7 +218,6 @@ class Question:
 
     @property
     def is_whole(self) -> bool:
-        """True if the values name one group."""
         return self.values.keys() >= {*group_fields(self.declared)}
 
     @property
@@ -302,7 +301,6 @@ def parameters_of(declared: Declaration | Event) -> set[str]:
 
 
 def limits_of(declared: Declaration | Event, resource: str) -> tuple[int, int]:
-    """Return the default and the maximum of `limit`."""
     return _RANKED_LIMITS if resource == "top" or kind_of(declared) == "extremes" else _LIMITS
 
 

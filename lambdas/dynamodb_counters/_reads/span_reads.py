@@ -186,7 +186,6 @@ def _parts(tier: Tier, intervals: Iterable[Interval], buckets: Iterable[Bucket])
 
 
 def _buckets(table: Table, window: Window, pk: str, span: Span, *, consistent: bool) -> list[Bucket]:
-    """The buckets that a span touches, in order."""
     template, slots = window._sk_template, (TOTAL, *span.tier.slots)
     names = [attribute for slot in slots for attribute in window.measure._attributes(slot)]
     first, last = (template.render_texts([span.tier.letter, span.tier.text(bucket)]) for bucket in span.buckets)
@@ -458,7 +457,6 @@ class ActiveReader(SpanReader[Aggregate, WindowCount]):
 
 
 def _longest(declared: Aggregate) -> int:
-    """The longest span, in units."""
     assert isinstance(declared.source, Aggregate)
     return declared.source._longest
 

@@ -197,7 +197,6 @@ class Span:
 
     @property
     def buckets(self) -> tuple[int, int]:
-        """The first and the last bucket it touches."""
         return self.tier.locate(self.interval.start)[0], self.tier.locate(self.interval.end - 1)[0]
 
 

@@ -73,7 +73,6 @@ class Holding:
         return False
 
     def give_back(self) -> None:
-        """Give back what is held, once."""
         units, self.units = self.units, 0
         try:
             if units:

@@ -110,7 +110,6 @@ def span(length: timedelta | float) -> str:
 
 
 def json_lines(document: Mapping[str, Any] | None) -> list[str]:
-    """A definition as people compare it."""
     return json.dumps(document, indent=2, sort_keys=True).splitlines() if document else []
 
 

@@ -288,7 +288,6 @@ def moment(text: str) -> datetime:
 
 
 def fields_of(given: Sequence[str]) -> dict[str, str]:
-    """The values of fields given as field=value."""
     values: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")

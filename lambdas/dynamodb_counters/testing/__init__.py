@@ -108,7 +108,6 @@ class OneByOne(Executor):
     """A thread pool without threads: everything runs in its order."""
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        """Call the function at once."""
         future: Future[Any] = Future()
         try:
             future.set_result(function(*arguments, **named))
@@ -240,7 +239,6 @@ class CountersInMemory(Counters):
         vars(client)["_make_api_call"] = counted
 
     def _catch_up(self) -> None:
-        """Count what the streams have."""
         while batches := [(table.shard, records) for table in self._tables if (records := table.new_records())]:
             for shard, records in batches:
                 self._aggregator.handle({"shardId": shard, "Records": records})
@@ -328,7 +326,6 @@ def _session() -> boto3.Session:
 
 
 def make_client() -> Any:
-    """Make a client of what moto stands for."""
     return _session().client("dynamodb", config=_CONFIG)
 
 

@@ -102,7 +102,6 @@ def of_names(session: Session, problems: list[str]) -> list[Facts]:
 
 
 def of_shards(session: Session, stream: str | None, problems: list[str]) -> list[Facts]:
-    """Each shard of the stream with its checkpoint."""
     if stream is None:
         problems.append("the table has no stream")
         return []
@@ -129,7 +128,6 @@ def note_mappings(session: Session, stream: str | None, problems: list[str]) -> 
 
 
 def of_quarantine(session: Session, problems: list[str]) -> Facts:
-    """Entries that wait, by reason."""
     waiting = Counter((entry.reason, entry.names) for entry in session.counters.quarantined())
     if waiting:
         problems.append(f"{counted(waiting.total(), 'entry waits', 'entries wait')} in the quarantine")

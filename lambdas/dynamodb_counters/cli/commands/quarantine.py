@@ -52,7 +52,6 @@ class Entry:
 
     @property
     def id(self) -> str:
-        """The name that a person calls it by."""
         return hashlib.sha256("\0".join(self.kept.key).encode()).hexdigest()[:_ID_DIGITS]
 
     @property
