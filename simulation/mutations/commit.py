@@ -48,7 +48,7 @@ COMMIT: Final = r"""
 == _commit/batch.py
 * a crossing is put again with each delivery
 - Item=each, ConditionExpression=f"attribute_not_exists({PK})"
-+ Item={**each, "id": {"S": str(id(each))}}
++ Item={**each, "id": {"S": str(id(table))}}
 ? test_thresholds.py::test_a_crossing_that_is_there_stays
 * a failure to put a crossing is no failure of the batch
 - if failures := [there for there in answers if isinstance(there, Exception)]:
