@@ -36,7 +36,7 @@ Quota("calls", limit=100, per="day", by={"customer"})  # refused
 
 def read(counters: Counters) -> None:
     counters.get(LAST_DAY, url="/")  # refused
-    counters.groups(VISITORS)  # refused
+    counters.groups(LAST_DAY)  # refused
     counters.get("views", url="/")  # refused
     counters.window(VIEWS, url="/").last(timedelta(hours=24))  # refused
     counters.window(LAST_DAY, url="/").last(24)  # refused
