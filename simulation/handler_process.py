@@ -11,12 +11,9 @@ from multiprocessing.connection import Connection
 from types import SimpleNamespace
 from typing import Any, Final
 
-# A fork server has the runtime imported already: a new process is there within milliseconds. Not the handler, which
-# reads its environment when it is imported.
+# A fork server has the runtime imported already, but not the handler, which reads its environment at once.
 _CONTEXT: Final = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(
-    ["dynamodb_counters._commit.batch", "aws_lambda_powertools", "simulation.handler_process"]
-)
+_CONTEXT.set_forkserver_preload(["dynamodb_counters._commit.batch", "simulation.handler_process"])
 
 _PATIENCE_SECONDS: Final = 60.0
 
