@@ -207,7 +207,7 @@ COMMIT: Final = r"""
 + .statement(self._table.name, (part.watermark.name, part.watermark.bound(int(item.last))))
 ? test_together.py::test_a_redelivery_is_refused_by_the_watermark_and_a_longer_one_goes_on
 * many updates begin without the time for them
-- if time_left(self._table.clock()) < LONGEST_REQUEST:
+- if not statements or time_left(self._table.clock()) < LONGEST_REQUEST:
 + if False:
 ? test_together.py::test_no_request_of_many_begins_without_time
 

@@ -336,13 +336,11 @@ class Committer:
 
     def _written(self, part: Part, items: Sequence[ItemDelta]) -> list[tuple[ItemDelta, _Answer | Exception]]:
         """Write items: those that this process has updated lately many at once, and alone what that does not settle."""
-        statements = [(item, self._statement(item, part)) for item in items if self._is_recent(item, part)]
-        # A longer one would make DynamoDB refuse the whole call.
-        together = [each for each in statements if len(each[1]["Statement"]) <= MAX_STATEMENT_CHARACTERS]
+        recent = [item for item in items if self._is_recent(item, part)]
         answered: list[tuple[ItemDelta, _Answer | Exception]] = []
-        for batch, answers in self._table.side_by_side(partial(self._write_together, part), calls_of(together)):
+        for batch, answers in self._table.side_by_side(partial(self._write_together, part), calls_of(recent)):
             if not isinstance(answers, Exception):
-                answered += [(item, answer) for (item, _), answer in zip(batch, answers, strict=True) if answer]
+                answered += [(item, answer) for item, answer in zip(batch, answers, strict=True) if answer]
         done = {id(item) for item, _ in answered}
         alone = [item for item in items if id(item) not in done]
         return [*answered, *self._table.side_by_side(partial(self._write, part), alone)]
@@ -354,18 +352,25 @@ class Committer:
         key = item.layout.key(item.deltas[0].group, part.watermark.shard)
         return self._pruner.looks.is_recent(tuple(key.values()))
 
-    def _statement(self, item: ItemDelta, part: Part) -> Any:
-        return _moving(item.update(part.watermark.shard), item, part).statement(self._table.name, _bound(item, part))
-
-    def _write_together(self, part: Part, items: Sequence[tuple[ItemDelta, Any]]) -> list[_Answer | None]:
+    def _write_together(self, part: Part, items: Sequence[ItemDelta]) -> list[_Answer | None]:
         """Update items in one request; None for an item that has not been updated by it for certain."""
         assert self._once is not None
-        if time_left(self._table.clock()) < LONGEST_REQUEST:
-            return [None] * len(items)
-        statements = [statement for _, statement in items]
+        answers: list[_Answer | None] = [None] * len(items)
+        statements = dict[int, Any]()
+        for index, item in enumerate(items):
+            update = _moving(item.update(part.watermark.shard), item, part)
+            statement = update.statement(self._table.name, _bound(item, part))
+            # A longer one would make DynamoDB refuse the whole call.
+            if len(statement["Statement"]) <= MAX_STATEMENT_CHARACTERS:
+                statements[index] = statement
+        if not statements or time_left(self._table.clock()) < LONGEST_REQUEST:
+            return answers
         # Once: the items get what time there is, each by itself.
-        answer: Any = self._once.client.batch_execute_statement(Statements=statements, ReturnConsumedCapacity="TOTAL")
-        answers = [_settled(response.get("Error"), part) for response in answer["Responses"]]
+        answer: Any = self._once.client.batch_execute_statement(
+            Statements=[*statements.values()], ReturnConsumedCapacity="TOTAL"
+        )
+        for index, response in zip(statements, answer["Responses"], strict=True):
+            answers[index] = _settled(response.get("Error"), part)
         # DynamoDB reports the units of all of them.
         if first := next(filter(None, answers), None):
             first.write_units = sum(table.get("CapacityUnits", 0.0) for table in answer.get("ConsumedCapacity", ()))
