@@ -214,12 +214,14 @@ class Table:
             for _ in range(min(CONCURRENCY, len(items)) - 1):
                 tasks.append(self.pool.submit(copy_context().run, work_off))  # noqa: PERF401
             work_off()
-        except BaseException as error:
-            errors.append(error)
-            raise
-        finally:
             for task in tasks:
                 task.result()
+        except BaseException as error:
+            # A signal, as at the end of a request's time: no thread begins another item.
+            errors.append(error)
+            for task in tasks:
+                task.result()
+            raise
         if errors:
             raise errors[0]
         return [done[index] for index in range(len(items))]

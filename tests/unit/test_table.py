@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -35,6 +37,30 @@ def test_an_unexpected_error_is_raised_once_every_thread_has_ended(table: Table,
         table.side_by_side(work, range(1000))
     # Work that had begun is done, and nothing else has begun.
     assert sorted(ended) == list(range(1, CONCURRENCY))
+
+
+def test_a_signal_ends_a_call_once_every_thread_has_ended(table: Table) -> None:
+    begun, ended = threading.Event(), list[int]()
+
+    def work(number: int) -> None:
+        if threading.current_thread() is threading.main_thread():
+            assert begun.wait(10)
+        else:
+            begun.set()
+            time.sleep(0.4)
+            ended.append(number)
+
+    def stop(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try:
+        with pytest.raises(TimeoutError):
+            table.each(work, range(2))
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert len(ended) == 1
 
 
 def test_a_request_that_fails_stops_no_other(table: Table) -> None:
