@@ -77,7 +77,7 @@ def require_text(argument: str, value: object, pattern: re.Pattern[str], allowed
 
 
 def is_service_name(value: str) -> bool:
-    """Whether it is a valid CloudWatch dimension value or a token."""
+    """Return whether it is a token, or a value that CloudWatch takes for a dimension."""
     return Token.is_unresolved(value) or bool(_SERVICE_NAME.fullmatch(value))
 
 

@@ -137,7 +137,7 @@ class Observed(Construct):
         self.alarms.append(alarm)
 
     def _is_emulated(self) -> bool:
-        """Whether the app targets an emulator, whose streams have a single shard that batches do not name."""
+        """Return whether the app targets an emulator, whose streams have a single shard that batches do not name."""
         return str(self.node.try_get_context("single_shard_stream")).lower() == "true"
 
     def _build_role(self, construct_id: str, description: str) -> iam.Role:

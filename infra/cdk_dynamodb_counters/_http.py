@@ -131,8 +131,8 @@ def require_tenant(tenant: object, authorizer: apigateway.IHttpRouteAuthorizer) 
             raise InvalidArgumentError("tenant", tenant, _ALLOWED)
         source, _, name = path.partition(".")
         if not name or not isinstance(authorizer, _GIVEN_BY.get(source, ())):
-            known = [f"{source}.NAME" for source, kinds in _GIVEN_BY.items() if isinstance(authorizer, kinds)]
-            allowed = f"{known[0]}, as the authorizer gives" if known else "None: the authorizer identifies no caller"
+            paths = [f"{source}.NAME" for source, kinds in _GIVEN_BY.items() if isinstance(authorizer, kinds)]
+            allowed = f"{paths[0]}, as the authorizer gives" if paths else "None: the authorizer identifies no caller"
             raise InvalidArgumentError("tenant", path, allowed)
         if source == "iam" and name not in _IAM:
             raise InvalidArgumentError("tenant", path, f"one of {', '.join(f'iam.{one}' for one in _IAM)}")

@@ -90,7 +90,7 @@ class StreamReader(Observed):
         self.on_failure_bucket = bucket
 
     def _kept_days(self, *retentions: Duration) -> float:
-        """How many days the bucket keeps objects: no longer than the table's events, but to repair them.
+        """Return for how many days the bucket keeps objects: no longer than the table's events, but to repair them.
 
         Only at synth are all events declared.
         """

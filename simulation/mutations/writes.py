@@ -40,7 +40,7 @@ WRITES: Final = r"""
 + if False:
 ? test_packed.py::test_a_log_that_is_full_refuses_other_events_and_knows_its_own
 * a gap in the numbers of chunks is not seen
-- return found | self.look(consistent=True)
+- return writers | self.look(consistent=True)
 + break
 ? test_packed.py::test_a_bucket_with_a_hole_is_not_written
 

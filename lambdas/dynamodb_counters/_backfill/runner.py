@@ -371,7 +371,6 @@ class Runner(Work, ABC):
         """Write a run's last phase, and that it is not open any more; False if another process has written."""
 
     def _also(self, state: State) -> list[Any]:
-        """The run's item, to be written with the registry."""
         return [{"Put": {"TableName": self.table.name, "Item": self._item(state)}}]
 
     def _progress(self, state: State, done: float, total: float) -> Progress:

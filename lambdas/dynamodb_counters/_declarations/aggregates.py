@@ -506,7 +506,6 @@ class Window(Keyed):
 
     @cached_property
     def _attributes(self) -> tuple[str, ...]:
-        """The attributes that hold the counts of a bucket."""
         names = dict.fromkeys((TOTAL, *(slot for tier in self._kept_tiers for slot in tier.slots)))
         return tuple(attribute for name in names for attribute in self.measure._attributes(name))
 

@@ -49,12 +49,12 @@ def described(kind: Any) -> dict[str, Any] | None:  # noqa: PLR0911
     """Arguments of an `Attribute` that a type says; None if it says nothing of what DynamoDB stores."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Annotated:
-        said = described(arguments[0])
-        return said and said | _limits(arguments[1:])
+        rule = described(arguments[0])
+        return rule and rule | _limits(arguments[1:])
     if origin in (typing.Union, types.UnionType):
         others = [other for other in arguments if other is not types.NoneType]
-        said = described(others[0]) if len(others) == 1 else None
-        return said and said | {"required": False}
+        rule = described(others[0]) if len(others) == 1 else None
+        return rule and rule | {"required": False}
     if origin is typing.Literal:
         return _choice(arguments)
     if isinstance(kind, type) and issubclass(kind, Enum):
@@ -66,8 +66,8 @@ def described(kind: Any) -> dict[str, Any] | None:  # noqa: PLR0911
     # By its name: the module also makes random ones, which nothing here may.
     if isinstance(kind, type) and (kind.__module__, kind.__name__) == ("uuid", "UUID"):
         return {"type": str, "format": "uuid"}
-    said = next((said for known, said in _TYPES.items() if kind is known), None)
-    return said or ({"type": dict, "attributes": kind} if fields_of(kind) is not None else None)
+    rule = next((rule for known, rule in _TYPES.items() if kind is known), None)
+    return rule or ({"type": dict, "attributes": kind} if fields_of(kind) is not None else None)
 
 
 def _choice(values: tuple[Any, ...]) -> dict[str, Any] | None:
@@ -244,11 +244,11 @@ class Attribute:
     __repr__ = shown
 
     def __post_init__(self) -> None:
-        said = described(self.type)
-        if said is None:
+        rule = described(self.type)
+        if rule is None:
             allowed = "str, int, Decimal, float, bool, bytes, datetime, date, UUID, an Enum or Literal, list, dict or"
             raise InvalidArgumentError("type", self.type, f"{allowed} object; a dataclass, TypedDict or pydantic model")
-        self._take(said)
+        self._take(rule)
         require_bool("required", self.required)
         if self.format is not None:
             require_choice("format", self.format, tuple(_FORMATS))
@@ -264,12 +264,12 @@ class Attribute:
             if isinstance(value, bool) or not isinstance(value, str if self.type is str else _NUMBERS):
                 raise InvalidArgumentError("one_of", value, f"values of the type {self.type.__name__}")
 
-    def _take(self, said: dict[str, Any]) -> None:
+    def _take(self, rule: dict[str, Any]) -> None:
         """Note what the type says; what was said besides stands."""
         if isinstance(self.one_of, str) or not isinstance(self.one_of, Sequence):
             raise InvalidArgumentError("one_of", self.one_of, "a sequence of values")
         object.__setattr__(self, "one_of", tuple(self.one_of))
-        for name, value in said.items():
+        for name, value in rule.items():
             if name in ("type", "required") or getattr(self, name) == getattr(Attribute, name):
                 object.__setattr__(self, name, value)
         if self.of is not None and not isinstance(self.of, Attribute):

@@ -261,7 +261,6 @@ class Event(Keyed):
 
     @property
     def _known(self) -> KnownAttributes:
-        """Attributes that declarations over it may name."""
         return KnownAttributes(self.name, self._declared_attributes, (*self.fields, self.version))
 
     def _require_packable(self, packed: object) -> None:

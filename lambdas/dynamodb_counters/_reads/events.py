@@ -465,7 +465,6 @@ def _times(question: Question, attribute: str) -> Timespan:
 
 
 def _groups(table: Table, aggregate: Aggregate, texts: Mapping[str, str]) -> Iterator[Item]:
-    """Return the groups of a partition, or their pages."""
     pk = aggregate._pk_template.render(texts)
     if not aggregate.pages:
         return query(table, pk, sort_key_range([aggregate]), consistent=True)

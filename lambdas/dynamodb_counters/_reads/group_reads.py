@@ -138,10 +138,10 @@ class GroupReads(TableReads):
             require_declaration(aggregate, Aggregate)
             asked.append((aggregate, *asked_group(self._table, aggregate, values)))
         keys = [(ItemLayout(aggregate), group_key(aggregate, values)) for aggregate, values, _ in asked]
-        found = read_items(self._table, keys, consistent=consistent)
+        stored = read_items(self._table, keys, consistent=consistent)
         return [
             group_of(aggregate, values, items, complete)
-            for (aggregate, values, complete), items in zip(asked, found, strict=True)
+            for (aggregate, values, complete), items in zip(asked, stored, strict=True)
         ]
 
     def partition(
@@ -265,8 +265,8 @@ def list_groups(
         first, last = sort_key_range([aggregate])
         if after and not (_DIGEST.fullmatch(after[1]) if aggregate.pages else first <= after[1] <= last):
             raise InvalidArgumentError("after", after[1], f"the key of a group of {aggregate.name!r}")
-        found = groups_of([aggregate], table, texts, after, consistent=consistent)
-        return ((place, group_of(aggregate, group, [item], complete)) for place, _, group, item in found)
+        rows = groups_of([aggregate], table, texts, after, consistent=consistent)
+        return ((place, group_of(aggregate, group, [item], complete)) for place, _, group, item in rows)
     if aggregate.pages:
         allowed = f"a value: groups of {aggregate.name!r} share pages with those that have it, too"
         raise InvalidArgumentError(missing[0], None, allowed)
@@ -293,14 +293,14 @@ def groups_of(
     start = "" if after is None else after[1]
     if aggregate.pages:
         pages = walk(table, aggregate, values, after=start, consistent=consistent)
-        found = ((aggregate.name, ("", digest), item) for digest, item in pages)
+        rows = ((aggregate.name, ("", digest), item) for digest, item in pages)
     else:
         # From the first aggregate's items to the last one's, which leaves out most events around them.
         first, last = sort_key_range(aggregates)
         pk = aggregate._pk_template.render(values)
         items = query(table, pk, (max(start, first), last), consistent=consistent)
-        found = ((item.get(TYPE, {}).get("S", ""), identity(item), item) for item in items)
-    for kind, place, item in found:
+        rows = ((item.get(TYPE, {}).get("S", ""), identity(item), item) for item in items)
+    for kind, place, item in rows:
         if kind in by_name and place[1] > start:
             one = by_name[kind]
             yield place, one, {**values, **(values_of(one, item) or {})}, item
@@ -400,12 +400,12 @@ def _scores(
     return list(islice(merged, count))
 
 
-def _ranked(table: Table, aggregate: Aggregate, found: Sequence[Item], complete: bool) -> list[Group]:
+def _ranked(table: Table, aggregate: Aggregate, items: Sequence[Item], complete: bool) -> list[Group]:
     # The index holds only keys; a hashed key's values are in the item.
-    unknown = [{PK: item[PK], SK: item[SK]} for item in found if values_of(aggregate, item) is None]
+    unknown = [{PK: item[PK], SK: item[SK]} for item in items if values_of(aggregate, item) is None]
     read, measure = get_items(table, unknown, consistent=False), _ranking(aggregate).measure
-    values = (values_of(aggregate, read.get(identity(item), item)) or {} for item in found)
-    scores = (Measures({measure: whole(_score(item))}) for item in found)
+    values = (values_of(aggregate, read.get(identity(item), item)) or {} for item in items)
+    scores = (Measures({measure: whole(_score(item))}) for item in items)
     return [Group(*group, complete) for group in zip(values, scores, strict=True)]
 
 

@@ -121,11 +121,11 @@ class Integral:
 
 def add_moments(span: Span, buckets: Iterable[Bucket]) -> Number:
     """The sum of changes of a level times the moments of these, in seconds since 1970."""
-    found: Number = 0
+    total: Number = 0
     for bucket, numbers in buckets:
         held = {name.removesuffix(MOMENT): number for name, number in numbers.items() if name.endswith(MOMENT)}
-        found += add_up(span, [(bucket, held)]) + span.tier.start(bucket) * add_up(span, [(bucket, numbers)])
-    return found
+        total += add_up(span, [(bucket, held)]) + span.tier.start(bucket) * add_up(span, [(bucket, numbers)])
+    return total
 
 
 def add_up(span: Span, buckets: Iterable[Bucket]) -> Number:

@@ -245,8 +245,8 @@ def insert_many(table: Table, event: Event, items: Sequence[dict[str, Any]]) -> 
     """Put typed items with distinct keys, each unless its key is taken."""
     if table.bulk == "put":
         return table.each(lambda item: insert(table, event, item), items)
-    found = table.each(lambda chunk: _insert_chunk(table, event, chunk), calls_of(items))
-    return [outcome for outcomes in found for outcome in outcomes]
+    chunks = table.each(lambda chunk: _insert_chunk(table, event, chunk), calls_of(items))
+    return [outcome for outcomes in chunks for outcome in outcomes]
 
 
 def _insert_chunk(table: Table, event: Event, items: Sequence[dict[str, Any]]) -> list[Outcome]:

@@ -108,7 +108,7 @@ class ChunkLog:
 
     def look(self, *, consistent: bool) -> dict[int, str]:
         """Read a page on from the last chunk known; return who wrote which of those found."""
-        found: dict[int, str] = {}
+        writers: dict[int, str] = {}
         (pk, first), (_, last) = self.key.chunk(self.next), self.key.chunk(MAX_NUMBER)
         page = self._table.client.query(
             TableName=self._table.name,
@@ -123,15 +123,15 @@ class ChunkLog:
                 # Only a strongly consistent read shows that a chunk is missing before others.
                 if consistent:
                     raise BucketHoleError(f"chunk {expected} has expired, but later ones have not")
-                return found | self.look(consistent=True)
+                return writers | self.look(consistent=True)
             # Of a chunk that was put, by its columns of the key alone.
             chunk = decode_chunk(item[CHUNK])
             self.places |= dict.fromkeys(erased_digests(item), GONE)
             self.append(zip(self._identity.digests(chunk), chunk.signs or "+" * chunk.rows, strict=True))
-            found[place] = chunk.batch
+            writers[place] = chunk.batch
         self.is_known = "LastEvaluatedKey" not in page
-        self.wary = _WARY if found else max(0, self.wary - 1)
-        return found
+        self.wary = _WARY if writers else max(0, self.wary - 1)
+        return writers
 
     def put(self, blob: bytes, erased: Collection[bytes] = ()) -> bool:
         """Put the next chunk; False if there is one of that number."""
