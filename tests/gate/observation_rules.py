@@ -1,4 +1,4 @@
-"""Logs, alarms and dashboards: an operator who knows what to do sees what happens."""
+"""Logs and alarms: an operator who knows what to do sees what happens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Final
 
 from tests.gate.rule import rule
-from tests.gate.template import Resource, Template, references, text
+from tests.gate.template import Resource, Template, references
 from tests.unit.infra.support import PROJECT
 
 _DIMENSIONS: Final = {
@@ -27,16 +27,11 @@ def _runtime() -> str:
 
 
 def _metrics(template: Template) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
-    """Each metric that an alarm or a dashboard looks at: who looks, namespace, name, dimensions."""
+    """Each metric that an alarm looks at: who looks, namespace, name, dimensions."""
     for alarm in template.each("CloudWatch::Alarm"):
         dimensions = {one["Name"]: one["Value"] for one in alarm["Dimensions"] or ()}
         if alarm["MetricName"]:
             yield alarm.id, alarm["Namespace"], alarm["MetricName"], dimensions
-    for dashboard in template.each("CloudWatch::Dashboard"):
-        for widget in json.loads(text(dashboard["DashboardBody"], "unknown"))["widgets"]:
-            for metric in widget["properties"].get("metrics", ()):
-                namespace, name, *pairs = [part for part in metric if isinstance(part, str)]
-                yield dashboard.id, namespace, name, dict(zip(pairs[::2], pairs[1::2], strict=True))
 
 
 @rule("AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html")
