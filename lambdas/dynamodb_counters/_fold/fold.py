@@ -169,7 +169,6 @@ class _Folding:
     def _shown(
         self, source: Source, programs: Sequence[Program], image: Image, change: Change, failed: dict[str, Exception]
     ) -> list[Contribution]:
-        """Contributions of an item as its source shows it."""
         try:
             shown = image if source.show is None else source.show(image)
             if shown is None or (source.holds is not None and not source.holds(shown)):

@@ -200,7 +200,6 @@ def is_split(old: Image | None, new: Image | None) -> bool:
 
 
 def _common(image: Image) -> dict[str, Mapping[str, Any]]:
-    """The attributes of a page that are no group's."""
     return {name: value for name, value in image.items() if _MARK not in name[:2]}
 
 

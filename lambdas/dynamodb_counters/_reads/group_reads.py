@@ -34,7 +34,7 @@ from dynamodb_counters._declarations.groups import (
     typed_key,
     values_of,
 )
-from dynamodb_counters._fold.item_layout import ItemLayout, require_kept
+from dynamodb_counters._fold.item_layout import ItemLayout, group_of_item, require_kept
 from dynamodb_counters._fold.page_layout import digest_of
 from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, parse_number, read_number, whole
 from dynamodb_counters._items.derived_fields import value_of
@@ -273,9 +273,12 @@ def list_groups(
     require_scan(table, f", or values of {', '.join(missing)} for a Query", scan=scan)
     start = {} if after is None else {"ExclusiveStartKey": typed_key(dict(zip((PK, SK), after, strict=True)))}
     items = table.of_types(aggregate.name, ConsistentRead=consistent, **start)
+    # Other code may have written an item that names the aggregate and has no key of a group.
+    keys = ((item, group_of_item(aggregate, item)) for item in items)
+    groups = ((item, dict(zip(aggregate.fields, key, strict=True))) for item, key in keys if key is not None)
     return (
         (identity(item), group_of(aggregate, group, [item], complete))
-        for item, group in ((item, values_of(aggregate, item) or {}) for item in items)
+        for item, group in groups
         if group.items() >= texts.items()
     )
 
