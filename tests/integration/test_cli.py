@@ -77,14 +77,18 @@ def shop(dynamodb_local_engine: DynamoDBLocal) -> Shop:
 def test_counts_and_how_far_they_are(shop: Shop) -> None:
     shop.sell(0, 5)
     shop.deliver()
+    shop.sell(5, 6)
+    assert "groups have not counted all" in shop.start("wait", "--timeout", "1").communicate(timeout=60)[1]
+    shop.deliver()
+    assert shop.run("wait", "--timeout", "5") == {"counted": True}
     group = shop.run("get", "shops", "shop=a")
-    assert group["measures"] == {"sales": 5, "taken": 10}
-    assert shop.run("get", "pace", "shop=a", "--since", "2026-11-20", "--until", "2026-11-21")["count"] == 5
+    assert group["measures"] == {"sales": 6, "taken": 12}
+    assert shop.run("get", "pace", "shop=a", "--since", "2026-11-20", "--until", "2026-11-21")["count"] == 6
     points = shop.run(
         "series", "pace", "shop=a", "--since", "2026-11-20T09:00Z", "--until", "2026-11-20T12:00Z", "--step", "1h"
     )
-    assert [one["count"] for one in points["series"]] == [0, 5, 0]
-    assert len(shop.run("events", "sale", "shop=a", "--all")["events"]) == 5
+    assert [one["count"] for one in points["series"]] == [0, 6, 0]
+    assert len(shop.run("events", "sale", "shop=a", "--all")["events"]) == 6
 
     facts = shop.run("describe")
     assert facts["table"]["ttl"]["attribute"] == "ttl"

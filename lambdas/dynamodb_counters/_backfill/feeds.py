@@ -364,6 +364,12 @@ class Feeds(NamedTuple):
     def shards(self) -> list[Shard]:
         return [*self.stream.shards(), *(self.source.shards() if self.source is not None else ())]
 
+    def records(self, shard: str, after: str) -> Iterator[Record]:
+        """Those of a shard, as the aggregator calls it, after a padded sequence number; "" for all."""
+        is_source = self.source is not None and self.source.has(shard)
+        stream = self.source.stream if self.source is not None and is_source else self.stream
+        return replace(stream, quiet_pages=_QUIET_PAGES).records(shard.partition("@")[0], after.lstrip("0"))
+
     def is_foreign(self, shard: str) -> bool | None:
         """Whether a shard is of the source table, as of a `Change`."""
         return None if self.source is None else self.source.has(shard)

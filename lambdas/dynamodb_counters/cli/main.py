@@ -17,7 +17,7 @@ from dynamodb_counters.cli.session import DONE, FAULT, PIPE_CLOSED, WRONG_INPUT,
 
 _SECTIONS: Final = {
     "Read": ("get", "series", "top", "events", "explain"),
-    "Write": ("accept", "retract", "replay", "erase"),
+    "Write": ("accept", "wait", "retract", "replay", "erase"),
     "Repair": ("verify", "repair", "quarantine"),
     "Operate": ("describe", "thresholds", "backfill", "drop", "dev", "diff"),
 }

@@ -177,6 +177,9 @@ class CountersInMemory(Counters):
         """The time of the table, the aggregator and all reads."""
         return self._clock
 
+    def wait(self, timeout: timedelta = timedelta(minutes=1), *, streams: Any = None) -> None:
+        """Return at once: what a write has brought is counted when it returns."""
+
     def require_all_counted(self) -> None:
         """Raise `QuarantinedRecordsError` if records wait in the quarantine, or have expired there."""
         if entries := [*self._expired, *self.quarantined()]:

@@ -64,6 +64,10 @@ class Shards:
     def describe_stream(self, **_: Any) -> dict[str, Any]:
         return {"StreamDescription": {"Shards": [self._described(name) for name in self.records]}}
 
+    def get_shard_iterator(self, **_: Any) -> dict[str, Any]:
+        """All is counted: no shard has more."""
+        return {}
+
     def _described(self, name: str) -> dict[str, Any]:
         first = str(10**20 * (1 + [CLOSED, *OPEN].index(name)))
         end = {"EndingSequenceNumber": str(int(first) + len(self.records[name]))} if name == CLOSED else {}

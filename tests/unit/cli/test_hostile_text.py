@@ -73,6 +73,7 @@ CASES = {
     "quarantine redrive": Case(("--all", "--yes"), prints=False),
     "quarantine discard": Case(("--all", "--yes"), prints=False),
     "accept": Case(("view", f"url:={json.dumps([TEXT])}", f"time={TEXT}", "client=c")),
+    "wait": Case(prints=False),
     "retract": Case(("view", f"url:={json.dumps([TEXT])}", f"time={TEXT}", "client=c")),
     "replay": Case(("events.jsonl", "--event", "view"), prints=False),
     "erase": Case(("view", "\u202e=1", "--counts", "keep")),

@@ -6,6 +6,7 @@ import csv
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -46,6 +47,18 @@ def accept(session: Session, name: str, attributes: tuple[str, ...]) -> int:
     document = {"status": outcome.status, "reason": outcome.reason}
     session.emit(document, ": ".join(text for text in (outcome.status, outcome.reason) if text))
     return DONE if outcome.status in ("accepted", "duplicate") else FOUND
+
+
+@click.command()
+@click.option("--timeout", type=ABOVE_0, default=60, help="Seconds; by default a minute.")
+@shared
+def wait(session: Session, *, timeout: float) -> None:
+    """Wait until all is counted that the table holds now.
+
+    What waits in the queue of an EventIngest is not in the table yet. Exit code 3: it takes longer.
+    """
+    session.counters.wait(timedelta(seconds=timeout), streams=session.client("dynamodbstreams"))
+    session.emit({"counted": True}, "all is counted")
 
 
 @click.command()
