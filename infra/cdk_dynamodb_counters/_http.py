@@ -45,10 +45,12 @@ _ACCESS_LOG: Final = {
 }
 
 
-def require_authorizer(authorizer: object) -> None:
-    """Refuse anything but an authorizer: an endpoint is public only if the caller says so."""
+def authorizer_of(authorizer: apigateway.IHttpRouteAuthorizer | None) -> apigateway.IHttpRouteAuthorizer:
+    """Return an authorizer, by default of IAM: an endpoint is public only if the caller says so."""
+    authorizer = authorizers.HttpIamAuthorizer() if authorizer is None else authorizer
     allowed = "an authorizer such as HttpIamAuthorizer(), or HttpNoneAuthorizer() for a public endpoint"
     require_member("authorizer", authorizer, "bind", allowed)
+    return authorizer
 
 
 def require_throttling(allow_origins: Sequence[str], throttle_rate: int | None, throttle_burst: int | None) -> None:

@@ -10,7 +10,6 @@ from typing import Final
 
 from aws_cdk import Duration, Tokenization
 from aws_cdk import aws_apigatewayv2 as apigateway
-from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
@@ -191,13 +190,12 @@ class CounterApi(Observed):
         function_options: lambda_.FunctionOptions | None = None,
         service_name: str | None = None,
     ) -> None:
-        authorizer = authorizers.HttpIamAuthorizer() if authorizer is None else authorizer
         cache_age = Duration.seconds(5) if cache_age is None else cache_age
         timeout = timeout_of(function_options, Duration.seconds(10), 1, 29)
         require_instance("table", table, DedupCounterTable)
         declarations = _require_shown(shown)
         readable = _require_events(events, declarations)
-        _http.require_authorizer(authorizer)
+        authorizer = _http.authorizer_of(authorizer)
         bound = _http.require_tenant(tenant, authorizer)
         _http.require_served(bound, (*declarations, *readable))
         _require_page(page, authorizer, declarations)

@@ -62,8 +62,8 @@ class EventIngest(Observed):
         The table.
     event : Event
         The event that clients post: one JSON object, or an array of up to 500; or CloudEvents.
-    authorizer : IHttpRouteAuthorizer
-        Who may post. No default; ``HttpNoneAuthorizer()`` makes the endpoint public.
+    authorizer : IHttpRouteAuthorizer, optional
+        Who may post; ``HttpNoneAuthorizer()`` makes the endpoint public. Default: IAM.
     mode : {"validated", "direct"}, optional
         In validated mode a function checks events first and responds 400 with reasons; in direct mode the API passes
         requests to the queue unchecked. Default: ``"validated"``.
@@ -105,7 +105,7 @@ class EventIngest(Observed):
 
     Examples
     --------
-    >>> EventIngest(stack, "Ingest", table=counters, event=VIEW, authorizer=HttpIamAuthorizer())  # doctest: +SKIP
+    >>> EventIngest(stack, "Ingest", table=counters, event=VIEW)  # doctest: +SKIP
     """
 
     event_source_mapping: lambda_.EventSourceMapping
@@ -126,7 +126,7 @@ class EventIngest(Observed):
         *,
         table: DedupCounterTable,
         event: Event,
-        authorizer: apigateway.IHttpRouteAuthorizer,
+        authorizer: apigateway.IHttpRouteAuthorizer | None = None,
         mode: Literal["validated", "direct"] = "validated",
         schema: dict[str, Any] | None = None,
         tenant: Mapping[str, str] | None = None,
@@ -154,7 +154,7 @@ class EventIngest(Observed):
         require_integer("batch_size", batch_size, 1, 10_000)
         require_gathering(batch_size, window)
         _require_concurrency(max_concurrency, function_options)
-        _http.require_authorizer(authorizer)
+        authorizer = _http.authorizer_of(authorizer)
         require_choice("mode", mode, ("validated", "direct"))
         _require_schema(schema, mode)
         bound = _http.require_posted(tenant, mode, authorizer, event)

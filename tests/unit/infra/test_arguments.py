@@ -104,7 +104,7 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
     EventIngest: {
         **ALARMED,
         "event": [None, VIEWS, "view"],
-        "authorizer": [None, "IAM", HttpIamAuthorizer, False],
+        "authorizer": ["IAM", HttpIamAuthorizer, False],
         "mode": [None, "checked", "DIRECT", True],
         "schema": ["{}", 1, {"type": "no such type"}, {"$ref": "https://example.com/schema.json"}],
         "tenant": ["claims.sub", {}, {"url": 1}, {"": "iam.userId"}, {"url": "claims.sub"}, {"url": "iam.session"}],
