@@ -8,14 +8,14 @@ import pytest
 
 _PROJECT = Path(__file__).parents[1]
 BUDGETS = {
-    "lambdas/**/*.py": 21_500,
+    "lambdas/**/*.py": 21_680,
     "infra/**/*.py": 3_300,
     "simulation/**/*.py": 16_900,
-    "tests/**/*.py": 37_630,
+    "tests/**/*.py": 37_780,
     "benchmarks/**/*.py": 3_000,
     "demo/**/*.py": 2_500,
     "scripts/**/*.py": 260,
-    "docs/**/*.md": 8_460,
+    "docs/**/*.md": 8_470,
 }
 
 

@@ -29,7 +29,7 @@ from dynamodb_counters._items.conditions import LIST_MARK, Condition
 from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, PK, SK, TTL
-from dynamodb_counters._timeline.tiers import TIERS, TOTAL, Tier, tiers_up_to
+from dynamodb_counters._timeline.tiers import TIERS, TOTAL, Tier, require_anchor, tiers_up_to, time_zone
 from dynamodb_counters.errors import InvalidArgumentError
 
 OnExpiry: TypeAlias = Literal["keep", "subtract"]
@@ -432,6 +432,11 @@ class Window(Keyed):
         The longest window that is read regularly; longer ones within the retention read more items. Besides the buckets
         that have slots of the precision, it keeps each longer kind that is shorter than this. Default 24 hours,
         or the retention if that is shorter; 10 years of a `TimeWeighted`, as all that was before makes its level.
+    tz : str, optional
+        Time zone of its calendar for reads that name none: an IANA name, or one of its fields, which holds that of each
+        group. It can change at any time, as `anchor` can. Default ``"UTC"``.
+    anchor : int, optional
+        Day on which its months begin, 1 to 31; the last day of a month that is shorter. Default 1.
 
     Examples
     --------
@@ -454,6 +459,8 @@ class Window(Keyed):
     on_expiry: OnExpiry = "keep"
     precision: timedelta = timedelta(minutes=1)
     longest: timedelta | None = None
+    tz: str = "UTC"
+    anchor: int = 1
 
     def __post_init__(self, by: Fields | None) -> None:
         require_counting(self, Event, Items)
@@ -479,6 +486,9 @@ class Window(Keyed):
         require_duration("longest", self.longest)
         if self.longest is not None and not self.precision <= self.longest <= (self.retention or timedelta.max):
             raise InvalidArgumentError("longest", self.longest, "from the precision up to the retention")
+        if self.tz not in self.fields:
+            time_zone(self.tz)
+        require_anchor(self.anchor, "month")
         if isinstance(self.source, Event):
             known = self.source._known
             known.require_key(said, self.fields, self.where)

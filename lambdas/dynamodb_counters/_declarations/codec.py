@@ -126,8 +126,12 @@ def _typed(value: Any) -> Any:
     return _TYPES[kind](**{names[name]: _typed(part) for name, part in value.items() if name})
 
 
+_OF_READS: Final = {"tz": "UTC", "anchor": 1}
+"""Arguments of a window that say how it is read, and nothing of what is counted."""
+
+
 def definition(declaration: Declared) -> Declared:
-    """The declaration without its thresholds, and without what its event only asks of writers."""
+    """The declaration without its thresholds, and without what says how it is written or read."""
     source: Any = declaration.source
     if isinstance(source, Event):
         # Chunks are laid out by their retention.
@@ -138,6 +142,8 @@ def definition(declaration: Declared) -> Declared:
     changed: dict[str, Any] = {} if source == declaration.source else {"source": source}
     if isinstance(declaration, Aggregate) and declaration._thresholds:
         changed["_thresholds"] = ()
+    if isinstance(declaration, Window):
+        changed |= {name: value for name, value in _OF_READS.items() if getattr(declaration, name) != value}
     return replace(declaration, **changed) if changed else declaration
 
 
@@ -154,7 +160,7 @@ def _meaning(declaration: Aggregate | Window) -> Any:
         source = _comparable((source.name, source.where, source.pk, source.sk, source._table_keys))
     else:
         source = source.name
-    names = {part.name for part in fields(declaration)} - {"source", "_thresholds"}
+    names = {part.name for part in fields(declaration)} - {"source", "_thresholds", *_OF_READS}
     return source, {name: _comparable(getattr(declaration, name)) for name in names}
 
 

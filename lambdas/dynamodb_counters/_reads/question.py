@@ -150,8 +150,9 @@ class Option(NamedTuple):
 _TIME: Final = {"format": "date-time"}
 _LENGTH: Final = {"pattern": f"^{_DURATION}$"}
 _STEP: Final = {"pattern": f"^({_DURATION}|{'|'.join(PERIODS)})$"}
-_DAY: Final = {"type": "integer", "minimum": 1, "maximum": 31, "default": 1}
-_ZONE: Final = (lambda _, text: time_zone(text), {"default": "UTC"})
+_DAY: Final = {"type": "integer", "minimum": 1, "maximum": 31}
+_TZ: Final = ("Time zone, such as Europe/Berlin; default: the window's, or UTC", lambda _, text: time_zone(text))
+_ANCHOR: Final = "Day on which months begin, at the latest their last; default: the window's, or 1"
 _P: Final = {"pattern": f"^{_SHARES}$", "default": ",".join(SHARES)}
 _FLAG: Final = (lambda _, text: text == "true", {"enum": ["true", "false"], "default": "false"})
 _STEPS_TEXT: Final = "Length of a step, or hour, day, week, month or year; default: by the span"
@@ -173,8 +174,8 @@ class Question:
     start: Annotated[datetime | None, Option("First moment of the span, instead of `last`", _moment, _TIME)] = None
     end: Annotated[datetime | None, Option("First moment after the span; default: now", _moment, _TIME)] = None
     step: Annotated[Step | None, Option(_STEPS_TEXT, _step, _STEP)] = None
-    tz: Annotated[tzinfo, Option("Time zone, such as Europe/Berlin", *_ZONE)] = UTC
-    anchor: Annotated[int, Option("Day on which months begin, at the latest their last", _integer(31), _DAY)] = 1
+    tz: Annotated[tzinfo | None, Option(*_TZ)] = None
+    anchor: Annotated[int | None, Option(_ANCHOR, _integer(31), _DAY)] = None
     rolling: Annotated[timedelta | None, Option("Trailing span for each unit of time", parse_duration, _LENGTH)] = None
     p: Annotated[tuple[str, ...], Option("Shares of the percentiles; 1 is the maximum", _shares, _P)] = SHARES
     order: Annotated[str | None, Option("From which end; default: from both", schema={"enum": [*ORDERS]})] = None
@@ -245,7 +246,8 @@ class Question:
         """The steps of a series, in order, without gaps; or the trailing span of each unit of time."""
         span, unit = self.interval, self.declared._unit
         step = self.step_length if self.rolling is None else timedelta(seconds=unit)
-        intervals = steps(span.start, span.end, step, self.tz, unit, anchor=self.anchor)
+        zone, anchor = calendar_of(self.declared, self.values, self.tz, self.anchor, step)
+        intervals = steps(span.start, span.end, step, zone, unit, anchor=anchor)
         if self.rolling is not None:
             intervals = [Interval.ending_at(each.start, self.rolling, unit) for each in intervals]
         if self.is_bounded and len(intervals) > MAX_STEPS:
@@ -324,6 +326,18 @@ def fields_of(
         listed = declared._listed_by if is_bounded or declared.pages else ()
         return listed if {*(values or ())} <= {*declared._listed_by} else whole, whole
     return whole, whole
+
+
+def calendar_of(
+    declared: Declaration, values: Mapping[str, Any], tz: str | tzinfo | None, anchor: int | None, period: object
+) -> tuple[tzinfo, int]:
+    """Return the time zone and the first day of months that are requested, or else those that a window declares."""
+    own = declared if isinstance(declared, Window) else None
+    if tz is None:
+        tz = "UTC" if own is None else str(values[own.tz]) if own.tz in own.fields else own.tz
+    if anchor is None:
+        anchor = own.anchor if own is not None and period == "month" else 1
+    return time_zone(tz), anchor
 
 
 def default_last(declared: Declaration) -> timedelta:

@@ -18,7 +18,7 @@ from dynamodb_counters._declarations.measures import DIVISION, MOMENT
 from dynamodb_counters._items.conversions import EXACT, Number, read_number, whole
 from dynamodb_counters._items.derived_fields import LOG, log_bins, parts_of
 from dynamodb_counters._items.table_schema import SK
-from dynamodb_counters._reads.question import around, require_retained, trailing
+from dynamodb_counters._reads.question import around, calendar_of, require_retained, trailing
 from dynamodb_counters._reads.table_reads import TableReads, asked_group, numbers_by_unit, numbers_of, query, walk
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import (
@@ -35,7 +35,6 @@ from dynamodb_counters._timeline.tiers import (
     require_anchor,
     seconds_of,
     steps,
-    time_zone,
     utc,
 )
 from dynamodb_counters.errors import InvalidArgumentError
@@ -242,9 +241,9 @@ class SpanReader(Generic[Declared, Counted]):
     def calendar(
         self,
         period: Period,
-        tz: str | tzinfo = "UTC",
+        tz: str | tzinfo | None = None,
         *,
-        anchor: int = 1,
+        anchor: int | None = None,
         as_of: datetime | None = None,
         consistent: bool = False,
     ) -> Counted:
@@ -255,9 +254,9 @@ class SpanReader(Generic[Declared, Counted]):
         period : {"hour", "day", "week", "month", "year"}
             Weeks begin on Monday.
         tz : str or tzinfo, optional
-            Time zone of the calendar: an IANA name such as ``"Europe/Berlin"``. Default ``"UTC"``.
+            Time zone of the calendar: an IANA name such as ``"Europe/Berlin"``. Default: the window's, or ``"UTC"``.
         anchor : int, optional
-            Day on which months begin, 1 to 31; the last day of a month that is shorter. Default 1.
+            Day on which months begin, 1 to 31; the last day of a month that is shorter. Default: the window's, or 1.
         as_of : datetime, optional
             A moment in the period, up to which to count, with a time zone. Default: now.
         consistent
@@ -275,10 +274,11 @@ class SpanReader(Generic[Declared, Counted]):
         """
         if period not in PERIODS:
             raise InvalidArgumentError("period", period, "one of " + ", ".join(map(repr, PERIODS)))
-        require_anchor(anchor, period)
+        zone, first_day = calendar_of(self._declared, self._values, tz, anchor, period)
+        require_anchor(first_day, period)
         now = self._table.clock()
         until = now if as_of is None else seconds_of("as_of", as_of)
-        start, unit = period_start(period, until, time_zone(tz), anchor), self._declared._unit
+        start, unit = period_start(period, until, zone, first_day), self._declared._unit
         require_retained(self._declared, "period", start, now)
         end = Interval.ending_at(until, timedelta(seconds=unit), unit).end
         return self._counted([Interval(start // unit * unit, end)], consistent=consistent)[0]
@@ -311,8 +311,8 @@ class SpanReader(Generic[Declared, Counted]):
         end: datetime,
         *,
         step: timedelta | Period,
-        tz: str | tzinfo = "UTC",
-        anchor: int = 1,
+        tz: str | tzinfo | None = None,
+        anchor: int | None = None,
         consistent: bool = False,
     ) -> list[Counted]:
         """Count step by step, as for a plot: in order, without gaps or overlaps, 0 where nothing was counted.
@@ -332,7 +332,8 @@ class SpanReader(Generic[Declared, Counted]):
         >>> counters.window(JOBS, customer="c1").series(monday, sunday, step="day")  # doctest: +SKIP
         """
         whole, unit = self._around(start, end), self._declared._unit
-        intervals = steps(whole.start, whole.end, step, time_zone(tz), unit, anchor=anchor)
+        zone, first_day = calendar_of(self._declared, self._values, tz, anchor, step)
+        intervals = steps(whole.start, whole.end, step, zone, unit, anchor=first_day)
         return self._counted(intervals, consistent=consistent)
 
     def _counted(self, intervals: Sequence[Interval], *, consistent: bool) -> list[Counted]:

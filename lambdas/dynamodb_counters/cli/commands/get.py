@@ -23,7 +23,7 @@ from dynamodb_counters._http.resources import Document, answer
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import CROSSING_PREFIX
 from dynamodb_counters._reads.events import explain as explain_question
-from dynamodb_counters._reads.question import MAX_LIMIT, ORDERS, SPAN, Position, Question, kind_of
+from dynamodb_counters._reads.question import MAX_LIMIT, ORDERS, SPAN, Position, Question, calendar_of, kind_of
 from dynamodb_counters._reads.table_reads import query
 from dynamodb_counters.cli.output import (
     ACCENT,
@@ -189,9 +189,10 @@ def _bars(question: Question, answer: Document) -> RenderableType:
     drawn = [each["percentiles"][share] or 0 if "percentiles" in each else each["count"] for each in counts]
     # Neither different members nor percentiles of several steps add up.
     is_sum = isinstance(declared, Window)
+    zone, _ = calendar_of(declared, question.values, question.tz, question.anchor, step)
     table, greatest = grid("from", what, "", numbers=(what,), keep=("from",)), float(max(drawn))
     for each, value in zip(counts, drawn, strict=True):
-        start = moment_text(datetime.fromisoformat(each["start"]) + length, question.tz)
+        start = moment_text(datetime.fromisoformat(each["start"]) + length, zone)
         table.add_row(start, number(value), Bar(greatest, 0, float(value), width=40, color=ACCENT))
     all_of = f"{number(sum(drawn))} in all" if is_sum else f"{number(max(drawn))} at most"
     text = f"{declared.name} {group_text(question.values)}".rstrip()
