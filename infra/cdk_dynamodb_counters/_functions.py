@@ -17,7 +17,6 @@ from constructs import Construct
 from cdk_dynamodb_counters._arguments import (
     is_service_name,
     require_duration,
-    require_instance,
     require_list,
     require_member,
     require_service_name,
@@ -34,9 +33,15 @@ NAMESPACE: Final = "DynamoDBCounters"
 _LOG_LEVELS: Final = (lambda_.ApplicationLogLevel.INFO, lambda_.ApplicationLogLevel.DEBUG)
 _OWN: Final = (
     *("application_log_level", "log_format", "log_retention", "logging_format"),
-    *("events", "function_name", "role"),
+    *("description", "events", "function_name", "role"),
 )
 """Options that a construct chooses itself; logs are kept as long as those of `log_group`."""
+VARIABLES: Final = (
+    *("AGGREGATES", "BULK_BY_PUT", "CACHE_CONTROL", "COUNTERS_DEV", "DEAD_LETTER_QUEUE_URL", "DECLARATIONS"),
+    *("EVENTS", "EVENT_BUS", "MAX_BODY_BYTES", "ON_FAILURE_BUCKET", "PAGE", "QUARANTINE_RETENTION_DAYS", "QUEUE_URL"),
+    *("SAMPLE", "SCHEMA", "SINGLE_SHARD", "SOURCE_TABLE_ARN", "TABLE_NAME", "TENANT", "TIMEOUT"),
+)
+"""What handlers read: an option that is left out must not come from somebody's own variable of that name."""
 
 # https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
 _DESCRIBE: Final = ("ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets")
@@ -177,7 +182,7 @@ class Observed(Construct):
         given: dict[str, Any] = vars(options)["_values"]  # all that was passed to jsii's struct
         own = {
             "description": description,
-            "memory_size": memory_size or options.memory_size or 512,
+            "memory_size": next((size for size in (memory_size, options.memory_size) if size is not None), 512),
             "timeout": timeout,
             "environment": {
                 **(options.environment or {}),
@@ -210,10 +215,13 @@ def timeout_of(options: lambda_.FunctionOptions | None, default: Duration, low: 
     """
     if options is None:
         return default
-    require_instance("function_options", options, lambda_.FunctionOptions, "a FunctionOptions of aws_cdk.aws_lambda")
+    if not isinstance(options, lambda_.FunctionOptions) or isinstance(options, lambda_.FunctionProps):
+        raise InvalidArgumentError("function_options", options, "a FunctionOptions of aws_cdk.aws_lambda")
     for name in _OWN:
         if (value := getattr(options, name)) is not None:
             raise InvalidArgumentError(f"function_options.{name}", value, "None: the construct chooses it")
+    if own := sorted({*VARIABLES} & {*(options.environment or ())}):
+        raise InvalidArgumentError("function_options.environment", own[0], "no variable that handlers read")
     if (level := options.application_log_level_v2) not in (None, *_LOG_LEVELS):
         allowed = "INFO or DEBUG: a higher level would drop the metrics"
         raise InvalidArgumentError("function_options.application_log_level_v2", level, allowed)

@@ -38,8 +38,6 @@ from dynamodb_counters._reads.question import parameters_of
 from dynamodb_counters.errors import InvalidArgumentError
 
 _GET: Final = apigateway.HttpMethod.GET
-
-
 _ACTIVE: Final = timedelta(days=30)
 _UNITS: Final = ((1440, "day", "d"), (60, "hour", "h"), (1, "minute", "m"))
 

@@ -11,12 +11,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from cdk_dynamodb_counters._arguments import (
-    require_choice,
-    require_list,
-    require_member,
-    require_text,
-)
+from cdk_dynamodb_counters._arguments import require_choice, require_list, require_member, require_text
 from cdk_dynamodb_counters._synth import check_at_synth, resolved_property
 from cdk_dynamodb_counters._tables import (
     IMAGES,
@@ -33,6 +28,11 @@ from dynamodb_counters._items.table_schema import LEADERBOARD, LEASES_PREFIX, PK
 from dynamodb_counters.errors import InvalidArgumentError
 
 _RETAINING: Final = (RemovalPolicy.RETAIN, RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+_OWN: Final = (
+    *("dynamo_stream", "global_secondary_indexes", "local_secondary_indexes", "multi_region_consistency"),
+    *("partition_key", "point_in_time_recovery_specification", "sort_key", "time_to_live_attribute"),
+)
+"""Arguments of CDK's table that this one chooses itself."""
 _ERASE: Final = ("DeleteItem", "GetItem", "PutItem", "Query", "Scan", "UpdateItem")
 _TABLE_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 _TABLE_ARN: Final = re.compile(rf"arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]{{12}}:table/{_TABLE_NAME.pattern}")
@@ -64,8 +64,8 @@ class DedupCounterTable(Construct):
         ``GlobalSecondaryIndexPropsV2``, such as ``{"max_write_request_units": 1000}``. A change of score takes 2 write
         units of it; an index that cannot keep up throttles the table as well. Default: no.
     **props
-        Those of CDK's ``TableV2`` but for keys, TTL, stream and indexes, such as ``encryption``, ``warm_throughput``
-        or ``billing=Billing.on_demand(max_write_request_units=1000)``. Default: on-demand billing.
+        Those of CDK's ``TableV2`` but for keys, TTL, stream, indexes and consistency across Regions, such as
+        ``encryption`` or ``billing=Billing.on_demand(max_write_request_units=1000)``. Default: on-demand billing.
 
     Raises
     ------
@@ -117,6 +117,11 @@ class DedupCounterTable(Construct):
                 if value is not None:
                     allowed = "None when table is given: it applies only to a table created here"
                     raise InvalidArgumentError(name, value, allowed)
+        for name in _OWN:
+            if name in props:
+                raise InvalidArgumentError(name, props[name], "no value: the construct chooses it")
+        if not isinstance(ranking_index, bool | Mapping | None):
+            raise InvalidArgumentError("ranking_index", ranking_index, "True, False or a mapping of its options")
         events = require_list("events", events, Event, "a list of Event")
         super().__init__(scope, construct_id)
         self.table = table if table is not None else self._build_table(**settings)
@@ -229,7 +234,7 @@ class DedupCounterTable(Construct):
                 "The table is deleted with the stack and has no backup: its counts cannot be recovered. "
                 "Keep the default of removal_policy or point_in_time_recovery.",
             )
-        if ranking_index:
+        if ranking_index not in (None, False):
             own = {"warm_throughput": props.get("warm_throughput")}
             own |= ranking_index if isinstance(ranking_index, Mapping) else {}
             props["global_secondary_indexes"] = [_ranking_index(**own)]

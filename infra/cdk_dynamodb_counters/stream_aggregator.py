@@ -41,8 +41,6 @@ from dynamodb_counters._declarations.sources import OURS
 from dynamodb_counters._items.table_schema import RANKING_INDEX
 from dynamodb_counters.errors import InvalidArgumentError
 
-_MOST_RECORDS: Final = 1000
-"""Records of a batch by default; Lambda ends one at 6 MB, however many it has."""
 _LONGEST_LOOK: Final = 7 * 24
 """Hours that CloudWatch looks back."""
 _QUARTER: Final = Duration.minutes(15)
@@ -114,7 +112,7 @@ class StreamAggregator(StreamReader):
         source_table: dynamodb.ITable | None = None,
         aggregates: Sequence[Declarable] = (),
         service_name: str | None = None,
-        batch_size: int | None = None,
+        batch_size: int = 1000,
         max_batching_window: Duration | None = None,
         function_options: lambda_.FunctionOptions | None = None,
         quarantine_retention: Duration | None = None,
@@ -126,13 +124,11 @@ class StreamAggregator(StreamReader):
         max_batching_window = Duration.seconds(1) if max_batching_window is None else max_batching_window
         quarantine_retention = Duration.days(90) if quarantine_retention is None else quarantine_retention
         timeout = timeout_of(function_options, Duration.minutes(1), 30, 900)
-
         if source_table is not None:
             require_stream("source_table", source_table)
         _require_aggregates(aggregates)
-        if batch_size is not None:
-            require_integer("batch_size", batch_size, 1, 10_000)
-        require_gathering(_MOST_RECORDS if batch_size is None else batch_size, max_batching_window)
+        require_integer("batch_size", batch_size, 1, 10_000)
+        require_gathering(batch_size, max_batching_window)
         require_duration("quarantine_retention", quarantine_retention, Duration.days(2), Duration.days(3650), "days")
         if verify_every is not None:
             require_duration("verify_every", verify_every, Duration.hours(1), Duration.days(30), "hours")
@@ -156,12 +152,11 @@ class StreamAggregator(StreamReader):
         declared, resource = self._declarations, self.function.node.default_child
         assert isinstance(resource, lambda_.CfnFunction)
         resource.add_metadata("Declarations", late_value(lambda: described((*declared.events, *declared.declarations))))
-        size = batch_size or _MOST_RECORDS
-        self.event_source_mapping = self._build_mapping("EventSourceMapping", table.table, size, max_batching_window)
+        gathering = batch_size, max_batching_window
+        self.event_source_mapping = self._build_mapping("EventSourceMapping", table.table, *gathering)
         self.source_event_source_mapping = None
         if source_table is not None:
-            mapping = self._build_mapping("SourceMapping", source_table, size, max_batching_window)
-            self.source_event_source_mapping = mapping
+            self.source_event_source_mapping = self._build_mapping("SourceMapping", source_table, *gathering)
         watch = None if self._is_emulated() else self._build_rules()
         self.verifier = None if verify_every is None else self._build_verifier(verify_every, verify_sample)
         self._add_alarms(watch, verify_every)
@@ -201,7 +196,8 @@ class StreamAggregator(StreamReader):
         if source is None:
             return
         require_same_place("source_table", self, source, any_account=True)
-        if source is table:
+        # Two imports of a table are two objects.
+        if str(source.table_stream_arn) == str(table.table_stream_arn):
             allowed = "another table than table; its own items are counted without it"
             raise InvalidArgumentError("source_table", source.node.path, allowed)
         TableDeclarations.of(source).add_reader("source_table", self, source)

@@ -54,13 +54,13 @@ def masked(value: Any) -> Any:
     if isinstance(value, str):
         return _VERSION.sub(r"\1<hash>", _HASH.sub("<hash>", value))
     if isinstance(value, Mapping):
-        return {masked(name): _told(name, part) for name, part in value.items()}
+        return {masked(name): _readable(name, part) for name, part in value.items()}
     if isinstance(value, list):
         return [masked(part) for part in value]
     return value
 
 
-def _told(name: str, value: Any) -> Any:
+def _readable(name: str, value: Any) -> Any:
     if name in _ENCODED and isinstance(value, str) and value:
         try:
             return [repr(declaration) for declaration in decode(value)]

@@ -87,8 +87,10 @@ class ThresholdEvents(StreamReader):
         self._thresholds = _require_thresholds(thresholds)
         super().__init__(scope, construct_id, table, function_options, alarm_actions, service_name=service_name)
         self._use_bucket(on_failure_bucket, counts=False)
-        self.event_bus = event_bus or events.EventBus.from_event_bus_name(self, "DefaultBus", "default")
-        require_member("event_bus", self.event_bus, "grant_put_events_to", "an EventBus")
+        if event_bus is None:
+            event_bus = events.EventBus.from_event_bus_name(self, "DefaultBus", "default")
+        require_member("event_bus", event_bus, "grant_put_events_to", "an EventBus")
+        self.event_bus = event_bus
         self._require_own("region", Stack.of(self).region, self.event_bus.env.region)
         self._connect()
         self.function = self._build_function(

@@ -71,10 +71,11 @@ def make(target: Any, wrong: dict[str, Any]) -> None:
         target(**({**_PAGE, **wrong} if target is LivePage else wrong))
 
 
+PROPS = lambda_.FunctionProps(code=lambda_.Code.from_inline("-"), handler="-", runtime=lambda_.Runtime.PYTHON_3_14)
 OBSERVED: dict[str, list[Any]] = {
     "table": [None, "events", dynamodb.TableEncryption.DEFAULT],
     "service_name": ["", ":blog", "blög", "x" * 256, 1, " x"],
-    "function_options": [{}, {"memory_size": 512}, lambda_.FunctionOptions],
+    "function_options": [{}, {"memory_size": 512}, lambda_.FunctionOptions, PROPS],
 }
 ALARMED: dict[str, list[Any]] = {**OBSERVED, "alarm_actions": [None, "topic", [1], ["topic"], [None]]}
 
@@ -83,6 +84,10 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "table": ["events", 1, object()],
         "events": [None, VIEW, "view", ["view"], [VIEWS]],
         "removal_policy": ["retain", True, RemovalPolicy.SNAPSHOT],
+        "ranking_index": ["yes", 1],
+        "sort_key": [None, dynamodb.Attribute(name="other", type=dynamodb.AttributeType.STRING)],
+        "dynamo_stream": [dynamodb.StreamViewType.KEYS_ONLY],
+        "point_in_time_recovery_specification": [None],
     },
     StreamAggregator: {
         **ALARMED,
@@ -98,7 +103,7 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
     ThresholdEvents: {
         **ALARMED,
         "thresholds": [None, [], POPULAR, "popular", [VIEWS], [POPULAR, POPULAR], [replace(POPULAR, aggregate=None)]],
-        "event_bus": ["default", 1, EventBus],
+        "event_bus": ["default", "", 0, EventBus],
         "on_failure_bucket": ["failures", 1],
     },
     EventIngest: {
@@ -153,7 +158,7 @@ OF_CDK: dict[str, list[Any]] = {
     "billing": ["on-demand"],
 }
 """Arguments of which jsii refuses a value of another type by name."""
-FLAGS = {"ranking_index", "props"}
+FLAGS = {"props"}
 
 CASES = [
     pytest.param(target, argument, value, id=f"{target.__name__}-{argument}-{index}")
@@ -294,11 +299,9 @@ def test_a_large_batch_needs_time_to_gather(stack: Stack, counters: DedupCounter
     with pytest.raises(InvalidArgumentError, match=r"^invalid max_batching_window='0 seconds': expected at least 1 s"):
         build(EventIngest, stack, table=counters, batch_size=11, max_batching_window=at_once)
     build(EventIngest, stack, table=counters, batch_size=10, max_batching_window=at_once)
-    for batch_size in (None, 11):
-        with pytest.raises(
-            InvalidArgumentError, match=r"^invalid max_batching_window='0 seconds': expected at least 1"
-        ):
-            build(StreamAggregator, stack, table=counters, batch_size=batch_size, max_batching_window=at_once)
+    for default in ({}, {"batch_size": 11}):
+        with pytest.raises(InvalidArgumentError, match=r"^invalid max_batching_window='0 s.*': expected at least 1"):
+            build(StreamAggregator, stack, table=counters, max_batching_window=at_once, **default)
     build(StreamAggregator, stack, table=counters, batch_size=10, max_batching_window=at_once)
 
 

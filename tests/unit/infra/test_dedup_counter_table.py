@@ -176,12 +176,13 @@ def test_an_index_is_as_warm_as_its_table_unless_it_says_otherwise(stack: Stack)
     warm, cool = (dynamodb.WarmThroughput(write_units_per_second=units) for units in (9000, 5000))
     DedupCounterTable(stack, "Counters", ranking_index=True, warm_throughput=warm)
     DedupCounterTable(stack, "Cool", ranking_index={"warm_throughput": cool}, warm_throughput=warm)
+    DedupCounterTable(stack, "Plain", ranking_index={}, warm_throughput=warm)
     tables = each(synthesized(stack), "AWS::DynamoDB::GlobalTable")
     units = [
         [part["WarmThroughput"]["WriteUnitsPerSecond"] for part in (table, *table["GlobalSecondaryIndexes"])]
         for table in tables
     ]
-    assert units == [[9000, 9000], [9000, 5000]]
+    assert units == [[9000, 9000], [9000, 5000], [9000, 9000]]
 
 
 ARN = STREAM_ARN.partition("/stream")[0]

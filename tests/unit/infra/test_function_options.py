@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +15,11 @@ from aws_cdk import aws_logs as logs
 from aws_cdk.assertions import Template
 from aws_cdk.aws_lambda import FunctionOptions
 
+import dynamodb_counters
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, ThresholdEvents
+from cdk_dynamodb_counters._functions import VARIABLES
 from dynamodb_counters.errors import InvalidArgumentError
-from tests.unit.infra.support import PACKED, actions, build, each, new_app, private_vpc, statements, synthesized
+from tests.unit.infra.support import PACKED, VIEWS, actions, build, each, new_app, private_vpc, statements, synthesized
 
 CONSTRUCTS = (StreamAggregator, ThresholdEvents, EventIngest, CounterApi)
 
@@ -87,11 +91,20 @@ def test_what_a_construct_chooses_itself_is_refused(own: dict[str, Any], stack: 
         build(CounterApi, stack, function_options=FunctionOptions(**own))
 
 
-def test_a_variable_is_added_and_takes_none_of_the_construct_s(stack: Stack, counters: DedupCounterTable) -> None:
-    given = FunctionOptions(environment={"TABLE_NAME": "other", "MORE": "yes"})
-    build(StreamAggregator, stack, table=counters, function_options=given)
-    variables = each(synthesized(stack), "AWS::Lambda::Function")[0]["Environment"]["Variables"]
-    assert (variables["MORE"], variables["TABLE_NAME"]) == ("yes", stack.resolve(counters.table_name))
+def test_a_variable_is_added_unless_handlers_read_it(stack: Stack, counters: DedupCounterTable) -> None:
+    build(StreamAggregator, stack, table=counters, function_options=FunctionOptions(environment={"MORE": "yes"}))
+    assert each(synthesized(stack), "AWS::Lambda::Function")[0]["Environment"]["Variables"]["MORE"] == "yes"
+    for name in VARIABLES:
+        wrong = FunctionOptions(environment={"MORE": "yes", name: "other"})
+        with pytest.raises(InvalidArgumentError, match=f"^invalid function_options.environment='{name}'"):
+            CounterApi(stack, f"Of{name}", table=counters, shown=[VIEWS], function_options=wrong)
+
+
+def test_all_variables_are_known_that_handlers_read() -> None:
+    paths = [path for path in Path(dynamodb_counters.__file__).parent.rglob("*.py") if "cli" not in path.parts]
+    reading = re.compile(r'environ(?:\.get\(|\[)"(\w+)"|"(\w+)" in os\.environ')
+    names = {name for path in paths for pair in reading.findall(path.read_text()) for name in pair if name}
+    assert names - {"AWS_ACCESS_KEY_ID", "PATH"} <= {*VARIABLES}
 
 
 def test_a_reservation_is_enough_for_the_consumers(stack: Stack, counters: DedupCounterTable) -> None:

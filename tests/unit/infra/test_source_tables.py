@@ -150,6 +150,9 @@ def test_the_table_of_the_counts_is_no_source_table(stack: Stack) -> None:
     counters = DedupCounterTable(stack, "Counters")
     with pytest.raises(InvalidArgumentError, match=r"^invalid source_table=.*another table than table"):
         apart(stack, counters.table, table=counters)
+    own = DedupCounterTable(new_stack(), "Counters", table=imported(new_stack()))
+    with pytest.raises(InvalidArgumentError, match=r"^invalid source_table=.*another table than table"):
+        apart(Stack.of(own), imported(Stack.of(own)), table=own)
     with pytest.raises(InvalidArgumentError, match=r"^invalid source_table=.*a TableV2 or Table"):
         build(StreamAggregator, new_stack(), source_table=counters)
 
