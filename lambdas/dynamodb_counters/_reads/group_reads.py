@@ -236,14 +236,17 @@ class GroupReads(TableReads):
         declared = aggregate.total if isinstance(aggregate, Distinct) else aggregate
         require_declaration(declared, Aggregate)
         require_bool("scan", scan)
-        start = None
+        wanted, start = given(values, fields), None
         if after is not None:
-            if not isinstance(after, Group):
+            if not isinstance(after, Group) or not isinstance(after.values, Mapping):
                 raise InvalidArgumentError("after", after, "a Group of this aggregate")
-            layout = ItemLayout(declared)
-            start = identity(layout.keys(group_key(declared, after.values))[0])
+            key, layout = group_key(declared, after.values), ItemLayout(declared)
+            texts = canonical_fields(declared, declared.fields, wanted)
+            if not texts.items() <= dict(zip(declared.fields, key, strict=True)).items():
+                raise InvalidArgumentError("after", after, f"a Group with the values {texts}")
+            start = identity(layout.keys(key)[0])
             start = start if layout.pages is None else ("", digest_of(start[1]))
-        listed = list_groups(self._table, declared, given(values, fields), start, scan=scan, consistent=consistent)
+        listed = list_groups(self._table, declared, wanted, start, scan=scan, consistent=consistent)
         return (group for _, group in listed)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dynamodb_counters import Aggregate, Count, Counters, Distinct, Event, InvalidArgumentError, Packed, Window
+from dynamodb_counters import Aggregate, Count, Counters, Distinct, Event, Group, InvalidArgumentError, Packed, Window
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._items.conversions import event_seconds
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, LAYOUT
@@ -199,6 +199,14 @@ def test_groups_after_a_sort_key_are_read_without_it() -> None:
     [first, second] = counters.groups(one, {"page": "home"})
 
     assert list(counters.groups(one, {"page": "home"}, after=first)) == [second]
+
+
+@pytest.mark.parametrize("after", [Group({"page": "other", "word": "a"}, {}), Group(None, {}), "a"])  # type: ignore[arg-type]
+@pytest.mark.parametrize("pages", [False, True])
+def test_a_group_of_another_partition_is_no_place_to_go_on_after(after: Any, pages: bool) -> None:
+    one = Aggregate("one", PAGE_VIEW, pk="PAGE#{page}", sk="A#{word}", n=Count(), pages=pages)
+    with pytest.raises(InvalidArgumentError, match=r"^invalid after=.*: expected a Group (of this|with the values)"):
+        _world(one).counters.groups(one, {"page": "home"}, after=after)
 
 
 def test_groups_of_all_partitions_take_a_scan_that_is_priced_first() -> None:
