@@ -220,7 +220,8 @@ class GroupReads(TableReads):
         after : Group, optional
             Only groups that come after this one, with the same values. Default: all.
         scan : bool, optional
-            Whether the whole table may be read. Default False: that is refused with its price.
+            Whether the whole table may be read: it takes ``dynamodb:Scan``. Default False: that is refused with its
+            price, which takes ``dynamodb:DescribeTable``. ``grant_read`` allows neither.
         values, consistent
             As in `get`.
         **fields : str or number
