@@ -66,10 +66,8 @@ def test_a_listing_has_every_group_once_and_goes_on_after_any_of_them() -> None:
         counters.accept_many(VIEW, [{**_event(random.Random(1), 1), "url": f"/{n}"} for n in range(1000)])
         listed = list(counters.groups(views))
         again = list(counters.groups(views, after=listed[699]))
-        partition = counters.partition([views])["views"]
     assert sorted(group.values["url"] for group in listed) == sorted(f"/{n}" for n in range(1000))
     assert again == listed[700:]
-    assert partition == listed
 
 
 def test_a_page_that_a_process_has_read_is_found_at_once() -> None:

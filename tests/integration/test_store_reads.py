@@ -148,21 +148,6 @@ def test_the_first_of_each_leaderboard(counters: Counters, scores: Counter) -> N
     assert _top(counters, scores, 10, "dk") == []
 
 
-def test_neighbours_among_ties(counters: Counters, scores: Counter) -> None:
-    for number in range(4):
-        _add(counters, scores, f"tie{number}", 10)
-    for player, points in (("high", 30), ("higher", 40), ("low", -5), ("lower", -50)):
-        _add(counters, scores, player, points)
-
-    for number in range(4):
-        found = counters.around(scores, {"player": f"tie{number}", "country": "no"}, count=2)
-        assert [ranked["points"] for ranked in found] == [40, 30, 10, 10, 10]
-        assert [ranked.values["player"] for ranked in found].count(f"tie{number}") == 1
-    around = counters.around(scores, {"player": "lower", "country": "no"}, count=1)
-    assert [(ranked.values["player"], ranked["points"]) for ranked in around] == [("low", -5), ("lower", -50)]
-    assert counters.around(scores, {"player": "unknown", "country": "no"}) == []
-
-
 def test_a_reset_member_starts_again_from_0(counters: Counters, scores: Counter) -> None:
     _add(counters, scores, "ann", 5)
     _add(counters, scores, "bob", 3)
@@ -179,4 +164,4 @@ def test_only_a_ranked_aggregate_has_a_leaderboard(counters: Counters, scores: C
     with pytest.raises(InvalidArgumentError, match="invalid aggregate='plain': expected an aggregate with a ranking"):
         counters.top(plain)
     with pytest.raises(InvalidArgumentError, match="invalid count=0: expected an int of 1 or more"):
-        counters.around(scores, {"player": "a", "country": "no"}, count=0)
+        counters.top(scores, {"country": "no"}, count=0)

@@ -49,5 +49,4 @@ def read(counters: Counters) -> None:
     counters.increment(STOCK, sku="a", amount="1")  # refused
     counters.redrive("1")  # refused
     counters.leases(LAST_DAY, url="/")  # refused
-    counters.partition(VIEWS, url="/")  # refused
     counters.window(LAST_DAY, url="/").calendar("today")  # refused

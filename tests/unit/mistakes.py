@@ -158,7 +158,6 @@ READING: Final = (
     'counters.get(DAILY, {"url": "/", "time:day": datetime(2026, 11, 20, tzinfo=UTC)})',
     'counters.get(LAST_DAY, url="/")',
     'counters.get(VISITORS, url="/")',
-    'counters.partition(VIEWS, url="/")',
     "counters.top(VIEWS)",
     'counters.window(VIEWS, url="/").last(timedelta(hours=24))',
     'counters.window(LAST_DAY, url="/").last(24)',

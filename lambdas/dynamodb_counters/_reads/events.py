@@ -467,6 +467,6 @@ def _times(question: Question, attribute: str) -> Timespan:
 def _groups(table: Table, aggregate: Aggregate, texts: Mapping[str, str]) -> Iterator[Item]:
     pk = aggregate._pk_template.render(texts)
     if not aggregate.pages:
-        return query(table, pk, sort_key_range([aggregate]), consistent=True)
+        return query(table, pk, sort_key_range(aggregate), consistent=True)
     prefix = f"{PAGE_PREFIX}{aggregate.name}#"
     return chain.from_iterable(table.partition(f"{pk}{PARTITION_MARK}{digit:x}", prefix) for digit in range(16))

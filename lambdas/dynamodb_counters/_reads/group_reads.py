@@ -10,11 +10,9 @@ from datetime import datetime
 from itertools import islice
 from typing import Final, TypeAlias, overload
 
-from dynamodb_counters._control.counted_names import NameStates
 from dynamodb_counters._declarations import (
     WRITE_SHARD_FIELD,
     Aggregate,
-    Composite,
     Distinct,
     Extremes,
     Percentiles,
@@ -34,7 +32,7 @@ from dynamodb_counters._declarations.groups import (
     typed_key,
     values_of,
 )
-from dynamodb_counters._fold.item_layout import ItemLayout, group_of_item, require_kept
+from dynamodb_counters._fold.item_layout import ItemLayout, group_of_item
 from dynamodb_counters._fold.page_layout import digest_of
 from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, parse_number, read_number, whole
 from dynamodb_counters._items.derived_fields import value_of
@@ -58,9 +56,6 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{32}")
 
 Place: TypeAlias = tuple[str, str]
 """The key of a group's item; of a group in a page, its digest after an empty text."""
-
-_Stored: TypeAlias = tuple[Place, Aggregate, Mapping[str, object], Item]
-"""A group: its place, its aggregate, its values and its item."""
 
 
 class GroupReads(TableReads):
@@ -144,59 +139,6 @@ class GroupReads(TableReads):
             for (aggregate, values, complete), items in zip(asked, stored, strict=True)
         ]
 
-    def partition(
-        self,
-        aggregates: Sequence[Aggregate | Distinct],
-        values: Given = None,
-        /,
-        *,
-        consistent: bool = False,
-        **fields: object,
-    ) -> dict[str, list[Group]]:
-        """Read all groups of some aggregates that share a partition key by one Query.
-
-        Parameters
-        ----------
-        aggregates : sequence of Aggregate or Distinct
-            Declarations with one ``pk`` template and ``write_shards=1``. A `Distinct` is read with its members, whose
-            groups are those of ``<name>-members``.
-        values, consistent
-            As in `get`.
-        **fields : str or number
-            A value per field of that template.
-
-        Returns
-        -------
-        dict of str to list of Group
-            Groups by the aggregate's name.
-
-        Examples
-        --------
-        >>> counters.partition([REGIONS, DESKS], region="emea")["regions"]  # doctest: +SKIP
-        [Group(values={'region': 'emea'}, measures={'trades': 7}, complete=True)]
-        """
-        if isinstance(aggregates, Composite):
-            raise InvalidArgumentError("aggregates", aggregates.name, "a sequence, of one declaration or several")
-        if not isinstance(aggregates, Sequence):
-            raise InvalidArgumentError("aggregates", aggregates, "a sequence of aggregates; for one, use groups()")
-        declared = [part for each in aggregates for part in (each._parts if isinstance(each, Distinct) else (each,))]
-        for part in declared:
-            require_declaration(part, Aggregate, "aggregates")
-        states = NameStates.of_table(self._table)
-        complete = {part.name: states.complete(part) for part in declared}
-        if len({part.pk for part in declared}) != 1 or any(part.write_shards > 1 for part in declared):
-            raise InvalidArgumentError("aggregates", [*complete], "aggregates with one pk template and write_shards=1")
-        listed = dict.fromkeys(name for part in declared for name in part._listed_by)
-        texts = canonical_fields(declared[0], listed, given(values, fields))
-        for part in declared:
-            require_kept(part, texts, self._table.clock())
-        found: dict[str, list[Group]] = {name: [] for name in complete}
-        queries = [*([part] for part in declared if part.pages), [part for part in declared if not part.pages]]
-        for some in filter(None, queries):
-            for _, one, group, item in groups_of(some, self._table, texts, consistent=consistent):
-                found[one.name].append(group_of(one, group, [item], complete[one.name]))
-        return found
-
     def groups(
         self,
         aggregate: Aggregate | Distinct,
@@ -265,61 +207,43 @@ def list_groups(
     texts, complete = asked_group(table, aggregate, values, aggregate.fields if missing else aggregate._listed_by)
     if aggregate.write_shards > 1:
         raise InvalidArgumentError("aggregate", aggregate.name, "an aggregate with write_shards=1")
-    if not missing:
-        first, last = sort_key_range([aggregate])
-        if after and not (_DIGEST.fullmatch(after[1]) if aggregate.pages else first <= after[1] <= last):
-            raise InvalidArgumentError("after", after[1], f"the key of a group of {aggregate.name!r}")
-        rows = groups_of([aggregate], table, texts, after, consistent=consistent)
-        return ((place, group_of(aggregate, group, [item], complete)) for place, _, group, item in rows)
-    if aggregate.pages:
+    start = "" if after is None else after[1]
+    if missing and aggregate.pages:
         allowed = f"a value: groups of {aggregate.name!r} share pages with those that have it, too"
         raise InvalidArgumentError(missing[0], None, allowed)
-    require_scan(table, f", or values of {', '.join(missing)} for a Query", scan=scan)
-    start = {} if after is None else {"ExclusiveStartKey": typed_key(dict(zip((PK, SK), after, strict=True)))}
-    items = table.of_types(aggregate.name, ConsistentRead=consistent, **start)
-    # Other code may have written an item that names the aggregate and has no key of a group.
-    keys = ((item, group_of_item(aggregate, item)) for item in items)
-    groups = ((item, dict(zip(aggregate.fields, key, strict=True))) for item, key in keys if key is not None)
-    return (
-        (identity(item), group_of(aggregate, group, [item], complete))
-        for item, group in groups
-        if group.items() >= texts.items()
-    )
-
-
-def groups_of(
-    aggregates: Sequence[Aggregate],
-    table: Table,
-    values: Mapping[str, object],
-    after: Place | None = None,
-    *,
-    consistent: bool,
-) -> Iterator[_Stored]:
-    """List the groups of aggregates, or of one in pages."""
-    by_name, aggregate = {each.name: each for each in aggregates}, aggregates[0]
-    start = "" if after is None else after[1]
+    first, last = sort_key_range(aggregate)
+    if after and not missing and not (_DIGEST.fullmatch(start) if aggregate.pages else first <= start <= last):
+        raise InvalidArgumentError("after", start, f"the key of a group of {aggregate.name!r}")
+    rows: Iterable[tuple[Place, Item]]
     if aggregate.pages:
-        pages = walk(table, aggregate, values, after=start, consistent=consistent)
-        rows = ((aggregate.name, ("", digest), item) for digest, item in pages)
+        pages = walk(table, aggregate, texts, after=start, consistent=consistent)
+        rows = ((("", digest), item) for digest, item in pages)
+    elif missing:
+        require_scan(table, f", or values of {', '.join(missing)} for a Query", scan=scan)
+        begin = {} if after is None else {"ExclusiveStartKey": typed_key(dict(zip((PK, SK), after, strict=True)))}
+        rows = ((identity(item), item) for item in table.of_types(aggregate.name, ConsistentRead=consistent, **begin))
     else:
-        # From the first aggregate's items to the last one's, which leaves out most events around them.
-        first, last = sort_key_range(aggregates)
-        pk = aggregate._pk_template.render(values)
+        pk = aggregate._pk_template.render(texts)
         items = query(table, pk, (max(start, first), last), consistent=consistent)
-        rows = ((item.get(TYPE, {}).get("S", ""), identity(item), item) for item in items)
-    for kind, place, item in rows:
-        if kind in by_name and place[1] > start:
-            one = by_name[kind]
-            yield place, one, {**values, **(values_of(one, item) or {})}, item
+        own = (item for item in items if item.get(TYPE) == {"S": aggregate.name})
+        rows = ((identity(item), item) for item in own if item[SK]["S"] > start)
+
+    def groups() -> Iterator[tuple[Place, Group]]:
+        for place, item in rows:
+            key = group_of_item(aggregate, item)
+            # Other code may have written an item that names the aggregate and has no key of a group.
+            group = {} if key is None else dict(zip(aggregate.fields, key, strict=True))
+            if key is not None and group.items() >= texts.items():
+                yield place, group_of(aggregate, group, [item], complete)
+
+    return groups()
 
 
-def sort_key_range(aggregates: Sequence[Aggregate]) -> tuple[str, str]:
-    templates = [aggregate._sk_template for aggregate in aggregates]
-    first = min(template.prefix for template in templates)
+def sort_key_range(aggregate: Aggregate) -> tuple[str, str]:
+    template = aggregate._sk_template
     # A template without fields has one item; keys that continue it, such as a Distinct's members, stay unread.
-    last = max(template.prefix + (LAST_CHARACTER if template.fields else "") for template in templates)
     # Keys escape all characters before the blank.
-    return first or " ", last
+    return template.prefix or " ", template.prefix + (LAST_CHARACTER if template.fields else "")
 
 
 class RankingReads(TableReads):
@@ -349,61 +273,24 @@ class RankingReads(TableReads):
         texts, complete = asked_group(self._table, aggregate, given(values, fields), ranking._template.fields[:-1])
         return _ranked(self._table, aggregate, _scores(self._table, ranking, texts, count), complete)
 
-    def around(self, aggregate: Aggregate, values: Given = None, /, *, count: int = 5, **fields: object) -> list[Group]:
-        """Read a group with its neighbors on the leaderboard, as `top` does; none if it was never counted.
 
-        Parameters
-        ----------
-        aggregate : Aggregate
-            A ranked aggregate.
-        count : int, optional
-            Most groups to return above it, and below it. Default 5.
-        values, **fields
-            The group, as in `get`.
+def _scores(table: Table, ranking: Ranking, values: Mapping[str, object], count: int) -> list[Item]:
+    """Keys in the order of their scores, the highest first."""
 
-        Examples
-        --------
-        >>> counters.around(PLAYERS, player="ann", count=2)  # doctest: +SKIP
-        """
-        require_count("count", count)
-        table, ranking = self._table, _ranking(aggregate)
-        texts, complete = asked_group(table, aggregate, given(values, fields))
-        [key] = ItemLayout(aggregate).keys(group_key(aggregate, texts))
-        item = table.client.get_item(TableName=table.name, Key=key).get("Item")
-        if item is None or SCORE not in item:
-            return []
-        own, score = identity(key), item[SCORE]["N"]
-        above = _scores(table, ranking, texts, count, (">", score))
-        # The order among equal scores is arbitrary, so the group itself is taken out and put first.
-        below = _scores(table, ranking, texts, count + 1, ("<=", score))
-        others = [found for found in below if identity(found) != own][:count]
-        return _ranked(table, aggregate, [*reversed(above), item, *others], complete)
-
-
-def _scores(
-    table: Table, ranking: Ranking, values: Mapping[str, object], count: int, beyond: tuple[str, str] | None = None
-) -> list[Item]:
-    """Keys in the order of their scores: the highest first, but of those above a score the lowest."""
-    keys = [ranking._template.render({**values, WRITE_SHARD_FIELD: shard}) for shard in range(ranking.write_shards)]
-    condition, names, compared = "#leaderboard = :leaderboard", {"#leaderboard": LEADERBOARD}, {}
-    if beyond is not None:
-        condition += f" AND #score {beyond[0]} :score"
-        names, compared = {**names, "#score": SCORE}, {":score": {"N": beyond[1]}}
-    descending = beyond is None or beyond[0] == "<="
-
-    def read(key: str) -> list[Item]:
+    def read(shard: int) -> list[Item]:
+        board = ranking._template.render({**values, WRITE_SHARD_FIELD: shard})
         pages = table.client.get_paginator("query").paginate(
             TableName=table.name,
             IndexName=RANKING_INDEX,
-            KeyConditionExpression=condition,
-            ExpressionAttributeNames=names,
-            ExpressionAttributeValues={":leaderboard": {"S": key}, **compared},
-            ScanIndexForward=not descending,
+            KeyConditionExpression="#leaderboard = :leaderboard",
+            ExpressionAttributeNames={"#leaderboard": LEADERBOARD},
+            ExpressionAttributeValues={":leaderboard": {"S": board}},
+            ScanIndexForward=False,
             PaginationConfig={"MaxItems": count, "PageSize": count},
         )
         return [item for page in pages for item in page["Items"]]
 
-    merged = heapq.merge(*table.each(read, keys), key=_score, reverse=descending)
+    merged = heapq.merge(*table.each(read, range(ranking.write_shards)), key=_score, reverse=True)
     return list(islice(merged, count))
 
 
@@ -501,7 +388,7 @@ def read_extremes(
     value, *shown = counted._sk_template.fields
     pk = counted._pk_template.render(values)
     options = {"ScanIndexForward": order == "smallest", "PaginationConfig": {"PageSize": _AT_A_TIME}}
-    items = query(table, pk, sort_key_range([counted]), consistent=consistent, **options)
+    items = query(table, pk, sort_key_range(counted), consistent=consistent, **options)
     # An item stays at 0 when its value is gone.
     present = (item for item in items if read_number(item, "items") > 0 and item[TYPE]["S"] == counted.name)
     groups = ((values_of(counted, item) or {}, read_number(item, "items")) for item in islice(present, count))

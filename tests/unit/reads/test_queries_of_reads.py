@@ -30,7 +30,6 @@ URL = {"url": "/"}
 
 Read = Callable[[Counters, bool], object]
 READS: dict[str, Read] = {
-    "partition": lambda counters, consistent: counters.partition([VIEWS], URL, consistent=consistent),
     "groups": lambda counters, consistent: [*counters.groups(VIEWS, URL, consistent=consistent)],
     "events": lambda counters, consistent: [*counters.events(VIEW, URL, consistent=consistent)],
     "packed events": lambda counters, consistent: [*counters.events(HIT, consistent=consistent)],
@@ -136,61 +135,35 @@ def _world(*declared: Any, users: tuple[str, ...] = ("ann", "bob")) -> World:
     return world
 
 
-def _read(world: World, *aggregates: Aggregate) -> tuple[dict[str, int], list[Mapping[str, Any]]]:
-    """Give what is found, and the items that were read for it."""
-    pages: list[Mapping[str, Any]] = []
-    query = world.client.query
-
-    def noted(**request: Any) -> dict[str, Any]:
-        page = query(**request)
-        pages.extend(page["Items"])
-        return page
-
-    world.client.query = noted  # type: ignore[method-assign]
-    found = world.counters.partition(aggregates, {"page": "home"})
-    return {name: sum(int(group.measures["n"]) for group in groups) for name, groups in found.items()}, pages
-
-
-def test_prefixes_of_prefixes_are_read_whole() -> None:
-    one, two = _aggregate("one", "A#{word}"), _aggregate("two", "A#M#{word}#{user}")
-
-    found, _ = _read(_world(one, two, users=("ann", "zoe", "\U0010ffff")), one, two)
-
-    assert found == {"one": 3, "two": 3}
-
-
-def test_a_key_that_begins_with_a_field_is_read_whole() -> None:
-    # No segment of another item's key can be equal: this one has a single segment.
-    bare = _aggregate("bare", "{word}", pk="BARE#{page}")
-
-    found, _ = _read(_world(bare, users=("", " ", "!", "é", "\x00", "zoe")), bare)
-
-    assert found == {"bare": 6}
+@pytest.mark.parametrize(("pk", "sk"), [("PAGE#{page}", "A#{word}"), ("BARE#{page}", "{word}")])
+def test_all_keys_of_a_prefix_are_read_and_no_others(pk: str, sk: str) -> None:
+    # No segment of another item's key can be equal to that of a key that begins with a field: it has a single segment.
+    users = ("", " ", "!", "é", "\x00", "zoe", "\U0010ffff")
+    one, two = _aggregate("one", sk, pk), _aggregate("two", "A#M#{word}#{user}")
+    found = _world(one, two, users=users).counters.groups(one, {"page": "home"})
+    assert {group.values["word"] for group in found} == {*users}
 
 
 def test_members_of_a_distinct_count_are_not_read_with_it() -> None:
     visitors = Distinct("visitors", PAGE_VIEW, pk="PAGE#{page}", sk="VISITORS", member="user")
-    views = _aggregate("views", "STATISTICS")
-    world = _world(visitors, views)
+    world = _world(visitors)
+    items: list[Mapping[str, Any]] = []
+    query = world.client.query
 
-    found = world.counters.partition([views, visitors.total], {"page": "home"})
+    def noted(**request: Any) -> dict[str, Any]:
+        page = query(**request)
+        items.extend(page["Items"])
+        return page
 
-    assert found["visitors"][0].measures == {"distinct": 2}
-    assert [len(groups) for groups in world.counters.partition([visitors], {"page": "home"}).values()] == [2, 1]
-    assert len(_read(world, views)[1]) == 1
+    world.client.query = noted  # type: ignore[method-assign]
+    assert [group["distinct"] for group in world.counters.groups(visitors, {"page": "home"})] == [2]
+    assert len(items) == 1
 
 
-@pytest.mark.parametrize(
-    "aggregates",
-    [
-        [],
-        [_aggregate("one", "A"), _aggregate("two", "B", pk="OTHER#{page}")],
-        [_aggregate("one", "A", write_shards=2)],
-    ],
-)
-def test_groups_that_share_no_partition_key_are_refused(aggregates: list[Aggregate]) -> None:
-    with pytest.raises(InvalidArgumentError, match="aggregates with one pk template and write_shards=1"):
-        _world().counters.partition(aggregates, {"page": "home"})
+def test_groups_of_several_items_each_are_not_listed() -> None:
+    spread = _aggregate("spread", "A", write_shards=2)
+    with pytest.raises(InvalidArgumentError, match="an aggregate with write_shards=1"):
+        _world(spread).counters.groups(spread, {"page": "home"})
 
 
 def test_groups_after_a_sort_key_are_read_without_it() -> None:

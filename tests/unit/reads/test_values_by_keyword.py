@@ -37,12 +37,10 @@ _OPTION = Counter("option", by=("consistent", "at.x"))
 
 _READS: dict[str, Callable[..., Any]] = {
     "get": lambda counters, *values, **fields: counters.get(_VIEWS, *values, **fields),
-    "partition": lambda counters, *values, **fields: counters.partition([_VIEWS], *values, **fields),
     "groups": lambda counters, *values, **fields: list(counters.groups(_VIEWS, *values, **fields)),
     "distinct": lambda counters, *values, **fields: counters.get(_IDS, *values, **fields)["distinct"],
     "histogram": lambda counters, *values, **fields: counters.get(_BINS, *values, **fields)["bins"],
     "top": lambda counters, *values, **fields: counters.top(_TOP, *values, **fields),
-    "around": lambda counters, *values, **fields: counters.around(_TOP, *values, **fields),
     "window": lambda counters, *values, **fields: counters.window(_RECENT, *values, **fields).last(timedelta(days=1)),
     "events": lambda counters, *values, **fields: list(counters.events(_VIEW, *values, **fields)),
 }

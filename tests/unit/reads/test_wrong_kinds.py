@@ -46,16 +46,14 @@ TO_CALL = {
     "'views'": "an Aggregate; for a name, pass the declaration itself",
 }
 
-TAKEN: dict[type, tuple[str, ...]] = {Distinct: ("get", "get_many", "groups", "partition")}
+TAKEN: dict[type, tuple[str, ...]] = {Distinct: ("get", "get_many", "groups")}
 
 Call = Callable[[Counters, Any], object]
 OF_AGGREGATES: dict[str, Call] = {
     "get": lambda counters, declared: counters.get(declared, HOME),
     "get_many": lambda counters, declared: counters.get_many([(declared, HOME)]),
-    "partition": lambda counters, declared: counters.partition([declared], HOME),
     "groups": lambda counters, declared: next(counters.groups(declared, HOME)),
     "top": lambda counters, declared: counters.top(declared),
-    "around": lambda counters, declared: counters.around(declared, HOME),
     "increment": lambda counters, declared: counters.increment(declared, HOME),
     "reset": lambda counters, declared: counters.reset(declared, HOME),
 }
@@ -91,12 +89,10 @@ _READS: dict[str, tuple[Callable[[Counters, Any], Any], str]] = {
     "get": (lambda counters, values: counters.get(_VIEWS, values), "of 'views': 'url'"),
     "get of a sharded one": (lambda counters, values: counters.get(_SHARDED, values), "of 'sharded': 'url'"),
     "get_many": (lambda counters, values: counters.get_many([(_VIEWS, values)]), "of 'views': 'url'"),
-    "partition": (lambda counters, values: counters.partition([_VIEWS, _BY_ID], values), "of 'views': 'url'"),
     "groups": (lambda counters, values: counters.groups(_BY_ID, values), "of 'by_id': 'url'"),
     "distinct": (lambda counters, values: counters.get(_VISITORS, values)["distinct"], "of 'visitors': 'url'"),
     "histogram": (lambda counters, values: counters.get(_SIZES, values)["bins"], "of 'sizes': none"),
     "top": (lambda counters, values: counters.top(_TOP, values), "of 'top': none"),
-    "around": (lambda counters, values: counters.around(_TOP, values), "of 'top': 'url'"),
     "window": (lambda counters, values: counters.window(_RECENT, values).last(_HOUR), "of 'recent': 'url'"),
     "calendar": (lambda counters, values: counters.window(_RECENT, values).calendar("day"), "of 'recent': 'url'"),
     "between": (
@@ -134,7 +130,7 @@ def test_values_that_are_no_aggregate_are_refused_with_the_right_call(call: str,
     if call in ("increment", "reset"):
         assert refused.value.expected.startswith("a Counter: what the stream counts")
         return
-    assert refused.value.argument in ("aggregate", "aggregates")
+    assert refused.value.argument == "aggregate"
     shown = repr(declared) if isinstance(declared, str) else declared.name
     assert refused.value.expected == TO_CALL[shown]
 
@@ -167,11 +163,6 @@ def test_values_that_are_no_event_are_refused(call: str) -> None:
         OF_EVENTS[call](_counters(), VIEWS)
     with pytest.raises(InvalidArgumentError, match=r"invalid event=5: expected an Event$"):
         OF_EVENTS[call](_counters(), 5)
-
-
-def test_a_partition_is_read_by_a_sequence() -> None:
-    with pytest.raises(InvalidArgumentError, match="expected a sequence, of one declaration or several"):
-        _counters().partition(VISITORS, HOME)  # type: ignore[arg-type]
 
 
 def test_a_misspelt_measure_names_those_there_are() -> None:

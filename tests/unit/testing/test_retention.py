@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynamodb_counters import Distinct, Event, Packed
+from dynamodb_counters import Distinct, Event, Group, Packed
 from simulation.counters_in_memory import CountersInMemory, Faults, counters_in_memory
 from simulation.night import scaled
 
@@ -40,6 +40,10 @@ def _numbers(counters: CountersInMemory, source: Event) -> dict[str, int]:
     return {day: number for day, number in found.items() if number}
 
 
+def _members(counters: CountersInMemory, source: Event) -> list[Group]:
+    return [*counters.groups(_visitors(source)._parts[0])]
+
+
 @settings(max_examples=scaled(10))
 @given(
     st.lists(st.tuples(st.sampled_from(["ann", "bob", "eve"]), st.sampled_from(DAYS)), max_size=12),
@@ -64,12 +68,12 @@ def test_a_month_goes_by(source: Event) -> None:
             counters.accept(source, _view(number, client, "2026-03-10"))
         counters.retract(source, _view(2, "eve", "2026-03-10"))
         assert _numbers(counters, source) == {"2026-03-10": 2}
-        assert len(counters.partition([_visitors(source)], {})["visitors-members"]) == 3
+        assert len(_members(counters, source)) == 3
         counters.clock.advance(timedelta(days=4))
         # Late: neither counted nor taken back.
         counters.accept(source, _view(9, "joe", "2026-03-10"))
         counters.retract(source, _view(0, "ann", "2026-03-10"))
         assert _numbers(counters, source) == {"2026-03-10": 2}
         counters.clock.advance(timedelta(days=30))
-        assert counters.partition([_visitors(source)], {})["visitors-members"] == []
+        assert _members(counters, source) == []
         assert _numbers(counters, source) == {"2026-03-10": 2}
