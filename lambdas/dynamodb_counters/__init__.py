@@ -40,9 +40,7 @@ if TYPE_CHECKING:
     from dynamodb_counters._reads.events import Explanation as Explanation
     from dynamodb_counters._reads.events import Line as Line
     from dynamodb_counters._reads.group_reads import Extreme as Extreme
-    from dynamodb_counters._reads.span_reads import ActiveReader as ActiveReader
     from dynamodb_counters._reads.span_reads import Distribution as Distribution
-    from dynamodb_counters._reads.span_reads import DistributionReader as DistributionReader
     from dynamodb_counters._reads.span_reads import Integral as Integral
     from dynamodb_counters._reads.span_reads import WindowCount as WindowCount
     from dynamodb_counters._reads.span_reads import WindowReader as WindowReader
@@ -70,7 +68,7 @@ _NAMES = {
     "_items.conditions": "Attr Condition",
     "_reads.events": "Explanation Line",
     "_reads.group_reads": "Extreme",
-    "_reads.span_reads": "ActiveReader Distribution DistributionReader Integral WindowCount WindowReader",
+    "_reads.span_reads": "Distribution Integral WindowCount WindowReader",
     "_quarantine.quarantine": "Quarantined",
     "_writes.outcomes": "Outcome Outcomes OutcomeStatus",
     "errors": "ChangedError CountersError EraseError InvalidArgumentError RejectedEventError "

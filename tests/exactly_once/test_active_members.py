@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import ActiveMembers, Event, Packed
+from dynamodb_counters import ActiveMembers, Event, Packed, WindowReader
 from dynamodb_counters._items.bookkeeping import item_bytes, write_units
-from dynamodb_counters._reads.span_reads import ActiveReader
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.counters_in_memory import Faults, counters_in_memory
 from simulation.night import scaled
@@ -50,7 +49,7 @@ def _active(events: Iterable[dict[str, Any]], url: str, first: int, last: int) -
     return len({each["client"] for each in events if each["url"] == url and first <= _day(each) <= last})
 
 
-def _read(users: ActiveReader, first: int, last: int) -> Any:
+def _read(users: WindowReader[Any], first: int, last: int) -> Any:
     return users.between(START + first * DAY, START + (last + 1) * DAY).count
 
 

@@ -68,24 +68,6 @@ def test_a_level_and_its_integral_are_those_of_its_changes(seed: int, source: Ev
             assert found.value == _integral(own, start, end)
 
 
-def test_an_integral_is_shown_in_any_unit() -> None:
-    seats = Window("seats", CHANGE, time="at", measure=TimeWeighted("seats"))
-    with counters_in_memory([seats], now=START + 40 * DAY) as counters:
-        counters.accept(CHANGE, {"id": "1", "at": START.isoformat(), "seats": 3, "revision": 1})
-        counters.accept(CHANGE, {"id": "2", "at": (START + DAY).isoformat(), "seats": -1, "revision": 1})
-        found = counters.window(seats).integral(START, START + 2 * DAY)
-    assert (found.per(DAY), found.per(HOUR), found.average) == (Decimal(5), Decimal(120), Decimal("2.5"))
-
-
-@pytest.mark.parametrize("unit", [0, timedelta(0), -HOUR])
-def test_a_unit_that_is_no_time_is_refused(unit: Any) -> None:
-    seats = Window("seats", CHANGE, time="at", measure=TimeWeighted("seats"))
-    with counters_in_memory([seats], now=START) as counters:
-        found = counters.window(seats).integral(START - DAY, START)
-    with pytest.raises(InvalidArgumentError, match="expected a timedelta above 0"):
-        found.per(unit)
-
-
 def test_a_count_has_no_level() -> None:
     jobs = Window("jobs", CHANGE, time="at", measure=Count())
     expected = pytest.raises(InvalidArgumentError, match="expected one whose measure is TimeWeighted")

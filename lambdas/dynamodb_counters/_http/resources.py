@@ -40,17 +40,14 @@ from dynamodb_counters._reads.question import (
     resources_of,
 )
 from dynamodb_counters._reads.span_reads import (
-    ActiveReader,
     Distribution,
-    DistributionReader,
-    SpanReader,
     WindowCount,
-    WindowReader,
-    count_intervals,
+    count_windows,
+    queries_of,
     read_distribution,
-    series_spans,
+    read_spans,
 )
-from dynamodb_counters._timeline.tiers import Interval, Span, plan_queries, read_cost, utc
+from dynamodb_counters._timeline.tiers import Interval, Span, read_cost, utc
 from dynamodb_counters.errors import InvalidArgumentError
 
 MAX_BATCH: Final = 100
@@ -135,12 +132,12 @@ class CountResources:
             for kind in BATCH
         )
         results = self._counters.get_many([(each.declared, each.values) for each in groups])
-        spans = [(each.declared, each.values, each.interval) for each in windows]
-        require_cost([span for window, _, interval in spans for span in plan_queries(window._kept_tiers, interval)])
-        counts = count_intervals(self._counters._table, spans, consistent=False)
+        spans = [(each.declared, each.values, [each.interval]) for each in windows]
+        require_cost([span for window, _, intervals in spans for span in queries_of(window, intervals)])
+        counts = count_windows(self._counters._table, spans, consistent=False)
         answers = {
             "groups": [group_document(each.declared.name, group) for each, group in zip(groups, results, strict=True)],
-            "windows": [count_document(each, plain(count)) for each, count in zip(windows, counts, strict=True)],
+            "windows": [count_document(each, plain(count)) for each, [count] in zip(windows, counts, strict=True)],
         }
         listed = [*answers["groups"], *answers["windows"]]
         if len(fitting(listed)) < len(listed):
@@ -224,13 +221,12 @@ def _series(counters: Counters, question: Question) -> Document:
 def _counts(
     counters: Counters, question: Question, intervals: Sequence[Interval]
 ) -> Sequence[WindowCount | Distribution]:
-    declared, kind = question.declared, _READERS[kind_of(question.declared)]
+    declared = question.declared
     if question.is_bounded and isinstance(declared, Window):
-        require_cost(series_spans(declared, intervals))
+        require_cost(queries_of(declared, intervals))
     elif question.is_bounded and (units := (intervals[-1].end - intervals[0].start) // declared._unit) > MAX_UNITS:
         raise InvalidArgumentError("span", f"{units} units of {declared.name!r}", f"at most {MAX_UNITS}")
-    reader: SpanReader[Any, Any] = kind(counters._table, declared, question.values)
-    return reader._counted(intervals, consistent=question.consistent)
+    return read_spans(counters._table, declared, question.values, intervals, consistent=question.consistent)
 
 
 def _distribution(counters: Counters, question: Question) -> Document:
@@ -294,7 +290,6 @@ def _page(counters: Counters, kind: str, entries: Entries, question: Question) -
     return {kind: page, "next": None}
 
 
-_READERS: Final = {"window": WindowReader, "active": ActiveReader, "distributions": DistributionReader}
 _READS: Final[Mapping[str, Callable[[Counters, Question], Document]]] = {
     "get": _get,
     "top": _top,

@@ -222,7 +222,7 @@ def plan_queries(tiers: tuple[Tier, ...], interval: Interval) -> list[Span]:
         return plan_queries(tuple(finer), interval)
     ends = (Interval(interval.start, start), Interval(end, interval.end))
     at_the_ends = [span for part in ends for span in plan_queries(tuple(finer), part)]
-    return min(finest_only, [Span(coarsest, Interval(start, end)), *at_the_ends], key=read_cost)
+    return min([Span(coarsest, Interval(start, end)), *at_the_ends], finest_only, key=read_cost)
 
 
 def read_cost(spans: Sequence[Span]) -> float:

@@ -53,7 +53,6 @@ _READS: dict[str, tuple[str, Callable[[Counters], Any]]] = {
     "groups": ("statuses", lambda counters: next(counters.groups(STATUSES, C1), None)),
     "top": ("top", lambda counters: counters.top(TOP)),
     "window": ("recent", lambda counters: counters.window(RECENT, C1).last(timedelta(hours=1))),
-    "window_many": ("recent", lambda counters: counters.window_many([(RECENT, C1)], timedelta(hours=1))),
     "series": ("recent", lambda counters: counters.window(RECENT, C1).series(_at(0), _at(5), step="hour")),
 }
 _VIEW = Event("view", pk="PAGE#{page}", sk="VIEW#{user}")

@@ -175,19 +175,10 @@ def test_longer_than_retained_is_an_error_that_says_so() -> None:
         lambda: counters.window(kept, _C).last(timedelta(hours=1), as_of=_utc(2026, 11, 1)),
         lambda: counters.window(kept, _C).calendar("week"),
         lambda: counters.window(kept, _C).series(_utc(2026, 11, 1), _utc(2026, 11, 2), step="hour"),
-        lambda: counters.window_many([(kept, _C)], timedelta(hours=26)),
     ]
     for ask in asks:
         with pytest.raises(InvalidArgumentError, match=r"'jobs' retains no more"):
             ask()
-
-
-def test_several_groups_are_counted_in_one_call() -> None:
-    buckets = _written(_JOBS, _utc(2026, 11, 20, 1))
-    found = buckets.counters.window_many([(_JOBS, _C), (_JOBS, {"customer": "d"}), (_JOBS, _C)], _DAY)
-
-    assert [each.count for each in found] == [1, 0, 1]
-    assert buckets.counters.window_many([], _DAY) == []
 
 
 def test_sums_are_exact() -> None:

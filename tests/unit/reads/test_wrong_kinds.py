@@ -59,7 +59,6 @@ OF_AGGREGATES: dict[str, Call] = {
 }
 OF_WINDOWS: dict[str, Call] = {
     "window": lambda counters, declared: counters.window(declared, HOME).last(DAY),
-    "window_many": lambda counters, declared: counters.window_many([(declared, HOME)], DAY),
     "calendar": lambda counters, declared: counters.window(declared, HOME).calendar("day"),
     "between": lambda counters, declared: counters.window(declared, HOME).between(NOW - DAY, NOW),
     "series": lambda counters, declared: counters.window(declared, HOME).series(NOW - DAY, NOW, step=DAY),

@@ -64,7 +64,7 @@ def test_tiers_follow_from_precision_and_longest_window(precision: timedelta, lo
     [
         (_MINUTE, 1, 1, 25, 2),
         (_MINUTE, 30, 3, 33, 4),
-        (_MINUTE, 365, 4, 38, 4.5),
+        (_MINUTE, 365, 4, 38, 4),
         (_HOUR, 30, 1, 31, 3),
         (_DAY, 365, 1, 13, 2),
     ],

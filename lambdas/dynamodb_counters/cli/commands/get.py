@@ -17,6 +17,7 @@ from rich.text import Text
 
 from dynamodb_counters._control.counted_names import NameStates
 from dynamodb_counters._declarations import TimeWeighted, Window
+from dynamodb_counters._declarations.measures import DIVISION
 from dynamodb_counters._fold.crossing_events import event_entry
 from dynamodb_counters._http.requests import read_json
 from dynamodb_counters._http.resources import Document, answer
@@ -67,7 +68,7 @@ def _reading(resource: str, names: Sequence[str], text: str) -> click.Command:
         if resource == "get" and isinstance(declared, Window) and isinstance(declared.measure, TimeWeighted):
             start, end = (datetime.fromisoformat(document[end]) for end in ("start", "end"))
             level = session.counters.window(declared, question.values).integral(start, end, consistent=consistent)
-            unit_hours = level.per(timedelta(hours=1))
+            unit_hours = DIVISION.divide(Decimal(level.value), Decimal(3600))
             document |= {"opening": level.opening, "closing": level.closing, "unit_hours": unit_hours}
         show = next((show for part, show in _SHOWN.items() if part in document), _count)
         session.emit(document, show(question, document))
