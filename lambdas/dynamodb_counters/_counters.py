@@ -27,7 +27,7 @@ from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Unco
 from dynamodb_counters._quarantine import quarantine
 from dynamodb_counters._quarantine.quarantine import Quarantined
 from dynamodb_counters._reads.events import LINES, EventReads, Explanation, explain
-from dynamodb_counters._reads.group_reads import ExtremeReads, GroupReads, RankingReads
+from dynamodb_counters._reads.group_reads import GroupReads
 from dynamodb_counters._reads.question import Question
 from dynamodb_counters._reads.span_reads import WindowReads
 from dynamodb_counters._table import Bulk, Table, make_client
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodbstreams.client import DynamoDBStreamsClient
 
 
-class Counters(EventReads, ExtremeReads, GroupReads, RankingReads, WindowReads):
+class Counters(EventReads, GroupReads, WindowReads):
     """Events and counts of one table.
 
     Parameters

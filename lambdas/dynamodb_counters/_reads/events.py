@@ -29,7 +29,7 @@ from dynamodb_counters._declarations.sources import OURS, EventIdentity, digest_
 from dynamodb_counters._fold.contributions import UNFOLDABLE
 from dynamodb_counters._fold.item_layout import ItemLayout, group_of_item
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._items.chunks import MAX_NUMBER, Chunk, chunk_bucket, chunk_key, decode_chunk
+from dynamodb_counters._items.chunks import MAX_NUMBER, chunk_bucket, chunk_key, decode_chunk
 from dynamodb_counters._items.conditions import Image, TypedValue, reader, text_reader
 from dynamodb_counters._items.conversions import (
     EXACT,
@@ -120,15 +120,13 @@ class EventReads(TableReads):
     ) -> Iterator[dict[str, Any]]:
         """Read accepted events back, page by page as they are asked for; retracted and replaced ones are left out.
 
-        Packed events come bucket by bucket, by one Query per part: a read unit per 8 KB of chunks. The others of a
-        partition come in the order of their sort key, and all of the partition are read, unless the sort key begins
-        with `time`, and both `start` and `end` are given: then those of these days.
+        Packed events come bucket by bucket, by one Query per part: a read unit per 8 KB of chunks. Of others, all of a
+        partition are read in the order of their sort keys; of these that begin with `time`, the days of `start` to
+        `end` alone.
 
         Parameters
         ----------
         event : Event
-        values : mapping of str to str or number, optional
-            Attributes that the events have, as a mapping where a name is an option's: ``{"time": noon}``.
         start, end : datetime, optional
             The events' times, from `start` to before `end`, both with a time zone. Default: any.
         time : str, optional
@@ -137,8 +135,8 @@ class EventReads(TableReads):
             For events that are not packed: only those whose sort keys come after this one. Default: all.
         consistent
             As in `get`.
-        **fields : str or number
-            Attributes that the events have: at least all fields of `pk`; of a packed event, its tenant. Default: any.
+        values, **fields
+            Attributes that the events have, as in `get`: at least all fields of `pk`; of a packed event, its tenant.
 
         Returns
         -------
@@ -199,14 +197,13 @@ class _Listing:
         if retention is not None:
             # An event that is refused as too late is read no more either, though it may not be deleted yet.
             begin = max(begin, (self.table.clock() - retention.total_seconds()) // bucket * bucket)
-        streams = self.chunks(packed, (begin, span[1]))
-        identity, is_timely = EventIdentity(self.event), _time_filter(packed.time, span)
+        streams, identity = self.chunks(packed, (begin, span[1])), EventIdentity(self.event)
+        is_wanted, is_timely = _filter(self.wanted), _time_filter(packed.time, span)
         for _, chunks in groupby(merge(*streams, key=_bucket), key=_bucket):
             live: dict[bytes, Image] = {}
             for item in chunks:
-                chunk = decode_chunk(item[CHUNK])
                 # A row that is taken back has the values that were accepted, so rows of other events need no look.
-                for row in chunk.rows_at(_places(chunk, self.wanted)):
+                for row in filter(lambda row: is_wanted(row.values), decode_chunk(item[CHUNK]).all_rows()):
                     digest = identity.digest(row.values)
                     if row.sign == "+":
                         live[digest] = row.values
@@ -231,18 +228,6 @@ def parts_of_wanted(event: Event, packed: Packed, wanted: Wanted) -> Iterable[st
         digest = digest_of(event._pk_template.render(wanted), event._sk_template.render(wanted))
         return [part_of(packed, digest, image)]
     return all_parts(packed, image)
-
-
-def _places(chunk: Chunk, wanted: Wanted) -> Sequence[int]:
-    places: Sequence[int] = range(chunk.rows)
-    for name, text in wanted.items():
-        kind, cells = chunk.columns.get(name, ("", ()))
-        if kind == "S":
-            places = [place for place in places if cells[place] == text]
-        else:
-            is_wanted, typed = _filter({name: text}), chunk.typed(name)
-            places = [place for place in places if is_wanted({name: typed[place] or {}})]
-    return places
 
 
 def _filter(wanted: Wanted) -> Filter:

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Final, TypeAlias, overload
 
-from dynamodb_counters._declarations import (
-    WRITE_SHARD_FIELD,
-    Aggregate,
-    Distinct,
-    Extremes,
-    Percentiles,
-    Ranking,
-)
+from dynamodb_counters._declarations import WRITE_SHARD_FIELD, Aggregate, Distinct, Extremes, Percentiles
 from dynamodb_counters._declarations.checks import require_bool, require_choice, require_count
 from dynamodb_counters._declarations.composites import group_fields, require_declaration
 from dynamodb_counters._declarations.groups import (
@@ -53,9 +46,37 @@ from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{32}")
+_AT_A_TIME: Final = 20
+"""Items that a Query reads: as much as fits into half a read unit. Values that no item has any more are passed over."""
 
 Place: TypeAlias = tuple[str, str]
 """The key of a group's item; of a group in a page, its digest after an empty text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """A value that is among the largest or smallest of its group.
+
+    Parameters
+    ----------
+    value : int, Decimal or datetime
+    items : int
+        How many items have the value, and what is shown with it.
+    shown : mapping of str to str
+        The fields that are shown with it.
+    complete : bool, optional
+        As of a `Group`.
+
+    Examples
+    --------
+    >>> Extreme(812, 1, {"route": "/search"}).shown["route"]
+    '/search'
+    """
+
+    value: Number | datetime
+    items: Number
+    shown: Mapping[str, str]
+    complete: bool = True
 
 
 class GroupReads(TableReads):
@@ -98,8 +119,6 @@ class GroupReads(TableReads):
         --------
         >>> counters.get(VIEWS, url="/").measures["views"]  # doctest: +SKIP
         42
-        >>> counters.get(SIZES, url="/").p(0.95)  # doctest: +SKIP
-        Decimal('8120.4')
         """
         group = given(values, fields)
         if isinstance(declaration, Percentiles) and declaration.time is None:
@@ -173,8 +192,6 @@ class GroupReads(TableReads):
         --------
         >>> [group.values["client"] for group in counters.groups(PER_CLIENT, url="/")]  # doctest: +SKIP
         ['ann', 'bob']
-        >>> {group.values["url"]: group["views"] for group in counters.groups(VIEWS, scan=True)}  # doctest: +SKIP
-        {'/': 42}
         """
         declared = aggregate.total if isinstance(aggregate, Distinct) else aggregate
         require_declaration(declared, Aggregate)
@@ -192,6 +209,75 @@ class GroupReads(TableReads):
         listed = list_groups(self._table, declared, wanted, start, scan=scan, consistent=consistent)
         return (group for _, group in listed)
 
+    def top(self, aggregate: Aggregate, values: Given = None, /, *, count: int = 10, **fields: object) -> list[Group]:
+        """Read the first groups of a leaderboard, highest score first; equal scores come in no stated order.
+
+        The measures of each are the one that it is ranked by: the index has no other. `get_many` reads all.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            A ranked aggregate.
+        count : int, optional
+            Most groups to return. Default 10.
+        values, **fields
+            As in `get`, for the fields of the leaderboard's key.
+
+        Examples
+        --------
+        >>> counters.top(PLAYERS, count=1)  # doctest: +SKIP
+        [Group(values={'player': 'ann'}, measures={'paths': 12}, complete=True)]
+        """
+        require_count("count", count)
+        table, ranking = self._table, require_declaration(aggregate, Aggregate).ranking
+        if ranking is None:
+            raise InvalidArgumentError("aggregate", aggregate.name, "an aggregate with a ranking")
+        texts, complete = asked_group(table, aggregate, given(values, fields), ranking._template.fields[:-1])
+        template, shards = ranking._template, range(ranking.write_shards)
+        boards = [template.render({**texts, WRITE_SHARD_FIELD: shard}) for shard in shards]
+        listed = table.each(lambda board: _board(table, board, count), boards)
+        items = [*islice(heapq.merge(*listed, key=_score, reverse=True), count)]
+        # The index holds only keys; a hashed key's values are in the item.
+        unknown = [{PK: item[PK], SK: item[SK]} for item in items if values_of(aggregate, item) is None]
+        whole_items = get_items(table, unknown, consistent=False)
+        groups = (values_of(aggregate, whole_items.get(identity(item), item)) or {} for item in items)
+        scores = (Measures({ranking.measure: whole(_score(item))}) for item in items)
+        return [Group(*group, complete) for group in zip(groups, scores, strict=True)]
+
+    def extremes(
+        self,
+        extremes: Extremes,
+        values: Given = None,
+        /,
+        *,
+        order: Order = "largest",
+        count: int = 1,
+        consistent: bool = False,
+        **fields: object,
+    ) -> list[Extreme]:
+        """Read the first values of a group from one end: one Query.
+
+        Parameters
+        ----------
+        extremes : Extremes
+        order : {"largest", "smallest"}, optional
+            Which value comes first. Default the largest.
+        count : int, optional
+            Most values to return. Default 1.
+        values, consistent, **fields
+            As in `get`.
+
+        Examples
+        --------
+        >>> counters.extremes(SLOWEST, route="/", count=3)[0].value  # doctest: +SKIP
+        812
+        """
+        require_declaration(extremes, Extremes)
+        require_choice("order", order, ORDERS)
+        require_count("count", count)
+        group = given(values, fields)
+        return read_extremes(self._table, extremes._parts[-1], group, order, count, consistent=consistent)
+
 
 def list_groups(
     table: Table,
@@ -207,11 +293,10 @@ def list_groups(
     texts, complete = asked_group(table, aggregate, values, aggregate.fields if missing else aggregate._listed_by)
     if aggregate.write_shards > 1:
         raise InvalidArgumentError("aggregate", aggregate.name, "an aggregate with write_shards=1")
-    start = "" if after is None else after[1]
     if missing and aggregate.pages:
         allowed = f"a value: groups of {aggregate.name!r} share pages with those that have it, too"
         raise InvalidArgumentError(missing[0], None, allowed)
-    first, last = sort_key_range(aggregate)
+    start, (first, last) = "" if after is None else after[1], sort_key_range(aggregate)
     if after and not missing and not (_DIGEST.fullmatch(start) if aggregate.pages else first <= start <= last):
         raise InvalidArgumentError("after", start, f"the key of a group of {aggregate.name!r}")
     rows: Iterable[tuple[Place, Item]]
@@ -246,138 +331,22 @@ def sort_key_range(aggregate: Aggregate) -> tuple[str, str]:
     return template.prefix or " ", template.prefix + (LAST_CHARACTER if template.fields else "")
 
 
-class RankingReads(TableReads):
-    def top(self, aggregate: Aggregate, values: Given = None, /, *, count: int = 10, **fields: object) -> list[Group]:
-        """Read the first groups of a leaderboard, highest score first; equal scores come in no stated order.
-
-        The measures of each are the one that it is ranked by: the index has no other. `get_many` reads all.
-
-        Parameters
-        ----------
-        aggregate : Aggregate
-            A ranked aggregate.
-        count : int, optional
-            Most groups to return. Default 10.
-        values
-            As in `get`.
-        **fields : str or number
-            A value per field of the leaderboard's key.
-
-        Examples
-        --------
-        >>> counters.top(PLAYERS, count=1)  # doctest: +SKIP
-        [Group(values={'player': 'ann'}, measures={'paths': 12}, complete=True)]
-        """
-        require_count("count", count)
-        ranking = _ranking(aggregate)
-        texts, complete = asked_group(self._table, aggregate, given(values, fields), ranking._template.fields[:-1])
-        return _ranked(self._table, aggregate, _scores(self._table, ranking, texts, count), complete)
-
-
-def _scores(table: Table, ranking: Ranking, values: Mapping[str, object], count: int) -> list[Item]:
-    """Keys in the order of their scores, the highest first."""
-
-    def read(shard: int) -> list[Item]:
-        board = ranking._template.render({**values, WRITE_SHARD_FIELD: shard})
-        pages = table.client.get_paginator("query").paginate(
-            TableName=table.name,
-            IndexName=RANKING_INDEX,
-            KeyConditionExpression="#leaderboard = :leaderboard",
-            ExpressionAttributeNames={"#leaderboard": LEADERBOARD},
-            ExpressionAttributeValues={":leaderboard": {"S": board}},
-            ScanIndexForward=False,
-            PaginationConfig={"MaxItems": count, "PageSize": count},
-        )
-        return [item for page in pages for item in page["Items"]]
-
-    merged = heapq.merge(*table.each(read, range(ranking.write_shards)), key=_score, reverse=True)
-    return list(islice(merged, count))
-
-
-def _ranked(table: Table, aggregate: Aggregate, items: Sequence[Item], complete: bool) -> list[Group]:
-    # The index holds only keys; a hashed key's values are in the item.
-    unknown = [{PK: item[PK], SK: item[SK]} for item in items if values_of(aggregate, item) is None]
-    read, measure = get_items(table, unknown, consistent=False), _ranking(aggregate).measure
-    values = (values_of(aggregate, read.get(identity(item), item)) or {} for item in items)
-    scores = (Measures({measure: whole(_score(item))}) for item in items)
-    return [Group(*group, complete) for group in zip(values, scores, strict=True)]
+def _board(table: Table, board: str, count: int) -> list[Item]:
+    """Keys of a shard of a leaderboard, the highest score first."""
+    pages = table.client.get_paginator("query").paginate(
+        TableName=table.name,
+        IndexName=RANKING_INDEX,
+        KeyConditionExpression="#leaderboard = :leaderboard",
+        ExpressionAttributeNames={"#leaderboard": LEADERBOARD},
+        ExpressionAttributeValues={":leaderboard": {"S": board}},
+        ScanIndexForward=False,
+        PaginationConfig={"MaxItems": count, "PageSize": count},
+    )
+    return [item for page in pages for item in page["Items"]]
 
 
 def _score(item: Item) -> Number:
     return parse_number(item[SCORE]["N"])
-
-
-def _ranking(aggregate: Aggregate) -> Ranking:
-    ranking = require_declaration(aggregate, Aggregate).ranking
-    if ranking is None:
-        raise InvalidArgumentError("aggregate", aggregate.name, "an aggregate with a ranking")
-    return ranking
-
-
-_AT_A_TIME: Final = 20
-"""Items that a Query reads: as much as fits into half a read unit. Values that no item has any more are passed over."""
-
-
-@dataclass(frozen=True, slots=True)
-class Extreme:
-    """A value that is among the largest or smallest of its group.
-
-    Parameters
-    ----------
-    value : int, Decimal or datetime
-    items : int
-        How many items have the value, and what is shown with it.
-    shown : mapping of str to str
-        The fields that are shown with it.
-    complete : bool, optional
-        As of a `Group`.
-
-    Examples
-    --------
-    >>> Extreme(812, 1, {"route": "/search"}).shown["route"]
-    '/search'
-    """
-
-    value: Number | datetime
-    items: Number
-    shown: Mapping[str, str]
-    complete: bool = True
-
-
-class ExtremeReads(TableReads):
-    def extremes(
-        self,
-        extremes: Extremes,
-        values: Given = None,
-        /,
-        *,
-        order: Order = "largest",
-        count: int = 1,
-        consistent: bool = False,
-        **fields: object,
-    ) -> list[Extreme]:
-        """Read the first values of a group from one end: one Query.
-
-        Parameters
-        ----------
-        extremes : Extremes
-        order : {"largest", "smallest"}, optional
-            Which value comes first. Default the largest.
-        count : int, optional
-            Most values to return. Default 1.
-        values, consistent, **fields
-            As in `get`.
-
-        Examples
-        --------
-        >>> counters.extremes(SLOWEST, route="/", count=3)[0].value  # doctest: +SKIP
-        812
-        """
-        require_declaration(extremes, Extremes)
-        require_choice("order", order, ORDERS)
-        require_count("count", count)
-        group = given(values, fields)
-        return read_extremes(self._table, extremes._parts[-1], group, order, count, consistent=consistent)
 
 
 def read_extremes(

@@ -57,9 +57,6 @@ class Tier:
 
     `letter` names the unit in keys, `seconds` is the length of the longest bucket, `slots` are the slots' attributes in
     order. A bucket is a number: 0 is the one that holds the start of 1970.
-
-    >>> HOURS.locate(90_061), HOURS.text(25)
-    ((25, 'm01'), '1970-01-02T01')
     """
 
     name: str
@@ -123,11 +120,7 @@ TIERS: Final = (MINUTES, HOURS, DAYS, MONTHS)
 
 
 def tiers_up_to(precision: float, longest: float) -> tuple[Tier, ...]:
-    """The tier that has slots of a precision, then each whose buckets are shorter than the longest window, in seconds.
-
-    >>> [tier.name for tier in tiers_up_to(60, 30 * 86_400)]
-    ['hour', 'day']
-    """
+    """The tier that has slots of a precision, then each whose buckets are shorter than the longest window."""
     finest, *coarser = (tier for tier in TIERS if tier.slot_seconds >= precision)
     return (finest, *(tier for tier in coarser if tier.seconds < longest))
 
@@ -155,12 +148,7 @@ _MOST_WATERMARKS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A span of time in seconds since 1970, start included, end excluded, within the years 1 to 9999.
-
-    >>> interval = Interval.ending_at(90_061, timedelta(hours=24))
-    >>> interval.start, interval.end
-    (3720, 90120)
-    """
+    """A span of time in seconds since 1970, start included, end excluded, within the years 1 to 9999."""
 
     start: int
     end: int
@@ -201,15 +189,7 @@ class Span:
 
 
 def plan_queries(tiers: tuple[Tier, ...], interval: Interval) -> list[Span]:
-    """The cheapest Queries that cover an interval once; `tiers` are finest first, the finest has slots at both ends.
-
-    >>> from dynamodb_counters._timeline.tiers import DAYS, HOURS
-    >>> for span in plan_queries((HOURS, DAYS), Interval(60, 30 * 86_400 + 60)):
-    ...     print(span.tier.name, span.interval)
-    day Interval(start=3600, end=2592000)
-    hour Interval(start=60, end=3600)
-    hour Interval(start=2592000, end=2592060)
-    """
+    """The cheapest Queries that cover an interval once; `tiers` are finest first, the finest has slots at both ends."""
     if interval.start >= interval.end:
         return []
     finest_only = [Span(tiers[0], interval)]
@@ -268,11 +248,7 @@ def require_anchor(anchor: int, period: object) -> None:
 
 
 def period_start(period: str, moment: float, zone: tzinfo, anchor: int = 1) -> int:
-    """The second at which the local period that holds a moment began.
-
-    >>> utc(period_start("day", 1_648_400_000, time_zone("Europe/Berlin"))).isoformat()
-    '2022-03-26T23:00:00+00:00'
-    """
+    """The second at which the local period that holds a moment began."""
     if period == "hour":
         local = _local(math.floor(moment), zone)
         return math.floor(moment) - local.minute * 60 - local.second
