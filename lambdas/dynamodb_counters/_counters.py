@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 class Counters(EventReads, GroupReads, WindowReads):
     """Events and counts of one table.
 
+    Groups are named by keyword, a value per field; or in one mapping, as the second argument, where a field is no
+    identifier or has the name of an option: ``counters.get(TAGS, {"tags[]": "red"})``.
+
     Parameters
     ----------
     table_name : str
@@ -55,9 +58,8 @@ class Counters(EventReads, GroupReads, WindowReads):
     client : DynamoDBClient, optional
         Default: a new one, configured for concurrent use.
     bulk : {"partiql", "put"}, optional
-        How `accept_many` inserts: ``"partiql"`` sends 25 statements per call; ``"put"`` sends one PutItem per event, at
-        the same write units, for engines and policies without PartiQL. A table named by its ARN always takes ``"put"``:
-        PartiQL reaches no table of another account. Default ``"partiql"``.
+        How `accept_many` inserts: by 25 statements per call, the default, or by one PutItem per event, at the same
+        write units, for engines and policies without PartiQL. A table named by its ARN always takes ``"put"``.
     clock : callable, optional
         Returns seconds since 1970. Default ``time.time``.
 
@@ -66,6 +68,10 @@ class Counters(EventReads, GroupReads, WindowReads):
     >>> counters = Counters("my-table")  # doctest: +SKIP
     >>> counters.accept(VIEW, {"url": "/", "time": "2026-11-20T10:00:00Z", "clientId": "c1"})  # doctest: +SKIP
     Outcome(status='accepted', reason=None)
+    >>> counters.get(VIEWS, url="/")["views"]  # doctest: +SKIP
+    42
+    >>> counters.window(LAST_DAY, url="/").last(timedelta(hours=24)).count  # doctest: +SKIP
+    7
     """
 
     def __init__(
@@ -95,25 +101,20 @@ class Counters(EventReads, GroupReads, WindowReads):
         ----------
         event : Event
         values : mapping of str to object
-            Its attributes: anything DynamoDB can store, and what has a clear meaning as such: `datetime` with a time
-            zone (as ISO 8601 in UTC), `date`, `UUID`, the value of an `Enum`, floats of at most 15 digits.
+            Its attributes: anything DynamoDB can store, `datetime` with a time zone (as ISO 8601 in UTC), `date`,
+            `UUID`, the value of an `Enum`, floats of at most 15 digits.
 
         Returns
         -------
         Outcome
-            Accepted; a duplicate; or a conflict: nothing is inserted, as the key has another payload, `Outcome.stored`.
+            Accepted; a duplicate; or a conflict: the key has another payload, `Outcome.stored`, and keeps it.
 
         Raises
         ------
         RejectedEventError
-            The event can never be accepted; it names the attribute, its value and what is expected.
+            The event can never be accepted.
         UnavailableError
             The table kept refusing it; send it again.
-
-        Examples
-        --------
-        >>> if counters.accept(ORDER, {"id": 7, "total": 9.99}).status == "conflict":  # doctest: +SKIP
-        ...     ...  # The same id with another total.
         """
         return require_taken(accept.accept(self._table, event, values))
 
@@ -130,26 +131,20 @@ class Counters(EventReads, GroupReads, WindowReads):
         events : iterable of mapping
             The attributes of each event, as in `accept`.
         conflicts : {"free", "read"}, optional
-            Where another payload under a known key is found as a conflict. Default ``"free"``: where that takes no
-            request, between the events of the call, and wherever one PutItem inserts one event. ``"read"``: everywhere,
-            by reading what is stored of each duplicate, a read unit per 4 KB; not for packed events.
+            Where another payload under a known key is found as a conflict. Default: where that takes no request.
+            ``"read"``: everywhere, by reading each duplicate, a read unit per 4 KB; not for packed events.
 
         Returns
         -------
         Outcomes
             A list in the order of the events. Only `Outcomes.raise_for_rejected` raises for what was not taken.
-
-        Examples
-        --------
-        >>> print(counters.accept_many(VIEW, views).raise_for_rejected())  # doctest: +SKIP
-        120 accepted, 3 duplicates
         """
         return Outcomes(accept.accept_many(self._table, event, events, conflicts=conflicts))
 
     def record_once(self, event: Event, values: Mapping[str, Any], declarations: Iterable[Declarable]) -> Outcome:
-        """Insert an event and count it in one transaction; the counts are current when the call returns.
+        """Insert an event and count it in one transaction, at twice the write units; hot counters conflict.
 
-        For callers that must read their own count at once: it costs twice the write units, and hot counters conflict.
+        For callers that must read their own count at once: the counts are current when the call returns.
 
         Parameters
         ----------
@@ -171,15 +166,13 @@ class Counters(EventReads, GroupReads, WindowReads):
     ) -> dict[str, Any]:
         """Add to a group of a counter at once. 1 write unit. Not idempotent: calling it again counts again.
 
-        It is sent again where the table refused it, so that it never counts twice within one call.
-
         Parameters
         ----------
         counter : Counter
         amount : int, Decimal, float or mapping, optional
-            Number to add to each measure, or to the only one. A float has at most 15 digits. Default 1.
+            Number to add to the only measure, or by measure. A float has at most 15 digits. Default 1.
         values, **fields
-            The group, as in `get`.
+            The group.
 
         Returns
         -------
@@ -188,17 +181,10 @@ class Counters(EventReads, GroupReads, WindowReads):
 
         Raises
         ------
-        InvalidArgumentError
-            It is no `Counter`: what the stream counts is changed by its items alone.
         UncountedError
             Aggregators serve the table, and none has ever known this counter: deploy it first.
         UnavailableError
             Its answer is lost, so that it "may have been counted"; or it was refused to the end, and "was not counted".
-
-        Examples
-        --------
-        >>> counters.increment(STOCK, sku="A-7", amount=-3)  # doctest: +SKIP
-        {'stock': 39}
         """
         return direct_counts.increment(self._table, counter, given(values, fields), amount)
 
@@ -211,21 +197,15 @@ class Counters(EventReads, GroupReads, WindowReads):
         ----------
         quota : Quota
         values, **fields
-            The group, as in `get`: a value per field of `by`.
-
-        Examples
-        --------
-        >>> with counters.leases(CALLS, customer="c1") as leases:  # doctest: +SKIP
-        ...     leases.take()
-        True
+            The group.
         """
         return Leases(self._table, quota, given(values, fields))
 
     def retract(self, event: Event, values: Mapping[str, Any]) -> bool:
         """Delete an event and return whether it existed; the stream takes back what it counted.
 
-        An event whose `retention` is over has expired, and stays counted where expired events do. A packed event is
-        retracted for good, even before it came: it is a duplicate if it is accepted afterward.
+        An event whose `retention` is over stays counted where expired events do. A packed event is retracted for good,
+        even before it came.
 
         Parameters
         ----------
@@ -245,8 +225,8 @@ class Counters(EventReads, GroupReads, WindowReads):
     ) -> Erased:
         """Erase events wherever the table and its quarantine hold them.
 
-        Run it again once the stream's records are counted: what was on its way is found then. The same call repeated
-        erases nothing twice, and completes what a crash has cut off. See docs/erasure.md for what it cannot reach.
+        Safe to repeat. Run it again once the stream's records are counted: what was on its way is found then. See
+        docs/erasure.md for what it cannot reach.
 
         Parameters
         ----------
@@ -256,8 +236,7 @@ class Counters(EventReads, GroupReads, WindowReads):
         counts : {"keep", "take_back"}
             ``"keep"``: counts stay as when events expire. ``"take_back"``: the stream subtracts them, as by `retract`.
         uncounted : {"refuse", "drop"}, optional
-            Fate of events that wait in quarantine to be counted. Default: `EraseError`, and nothing is erased. By
-            ``"drop"`` they are erased uncounted; those that counts would then lack a part of are redriven first.
+            Fate of events that wait in quarantine to be counted. Default: `EraseError`, and nothing is erased.
         """
         return Eraser(self._table, event, values).erase(counts, uncounted)
 
@@ -276,26 +255,19 @@ class Counters(EventReads, GroupReads, WindowReads):
         """Explain why a number is what it is: the events, items or groups that make it, and what differs.
 
         Writes nothing. A read unit per 4 KB of what is read: one Query where the group's fields give the partition key
-        of what it counts, packed events by their time, else the table. What comes, changes or waits is a difference.
+        of what it counts, else the table. See docs/explain.md.
 
         Parameters
         ----------
         declaration : Aggregate, Window, Distinct, Percentiles, Extremes or ActiveMembers
-            Aggregates over groups are explained by these, in turn.
         values, **fields
-            The group, as in `get`.
+            The group.
         start, end : datetime, optional
             The interval of a window, as in its `between`. Default: the last 24 hours, or 7 units if those are longer.
         scan : bool, optional
-            Whether the whole table may be read. Default False: that is refused with its price.
+            As in `groups`.
         limit : int, optional
             Most lines to return, by time and key; all of them add up. Default 1,000.
-
-        Examples
-        --------
-        >>> explained = counters.explain(VIEWS, url="/")  # doctest: +SKIP
-        >>> for line in explained.lines:  # doctest: +SKIP
-        ...     print(line.key, line.adds)
         """
         require_count("limit", limit, least=0)
         require_bool("scan", scan)
@@ -323,13 +295,6 @@ class Counters(EventReads, GroupReads, WindowReads):
         ------
         TimeoutError
             Some groups have not counted all of it.
-
-        Examples
-        --------
-        >>> counters.accept_many(VIEW, views).raise_for_rejected()  # doctest: +SKIP
-        >>> counters.wait()  # doctest: +SKIP
-        >>> counters.get(VIEWS, url="/")["views"]  # doctest: +SKIP
-        120
         """
         # Services that only write and read need none of what operates a table.
         from dynamodb_counters._backfill.feeds import feeds_of  # noqa: PLC0415
@@ -342,7 +307,7 @@ class Counters(EventReads, GroupReads, WindowReads):
     def reset(self, counter: Counter, values: Given = None, /, **fields: object) -> dict[str, Any]:
         """Set the measures of a counter's group to 0.
 
-        1 write unit and a strongly consistent read per item, if no update comes between. The group is as in `get`.
+        1 write unit and a strongly consistent read per item, if no update comes between.
 
         Returns
         -------

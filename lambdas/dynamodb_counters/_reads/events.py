@@ -142,11 +142,6 @@ class EventReads(TableReads):
         -------
         iterator of dict
             Attributes as Python values; numbers are int or Decimal, binary is bytes.
-
-        Examples
-        --------
-        >>> next(counters.events(VIEW, url="/"))  # doctest: +SKIP
-        {'url': '/', 'time': '2026-11-20T10:00:00Z', 'clientId': 'c1'}
         """
         require_declaration(event, Event)
         wanted = {name: key_text(name, value) for name, value in event._canonical(given(values, fields)).items()}

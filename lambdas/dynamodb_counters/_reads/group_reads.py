@@ -103,22 +103,15 @@ class GroupReads(TableReads):
         ----------
         declaration : Aggregate, Distinct or Percentiles
             The measure of a `Distinct` is ``distinct``, the number of different members. Percentiles without a `time`.
-        values : mapping of str to str or number, optional
-            The group as a mapping, where a field has a name that no keyword can have: ``{"tags[]": "red"}``.
         consistent : bool, optional
             Whether to read strongly consistently, at twice the read units. Default False.
-        **fields : str or number
-            The group: a value per field.
+        values, **fields
+            The group: a str or number per field.
 
         Returns
         -------
         Group
             Of `Percentiles`, the `Distribution` of the group's values.
-
-        Examples
-        --------
-        >>> counters.get(VIEWS, url="/").measures["views"]  # doctest: +SKIP
-        42
         """
         group = given(values, fields)
         if isinstance(declaration, Percentiles) and declaration.time is None:
@@ -141,10 +134,6 @@ class GroupReads(TableReads):
         ------
         TimeoutError
             DynamoDB left some unread after several tries.
-
-        Examples
-        --------
-        >>> counters.get_many([(VIEWS, {"url": "/"}), (SITE, {})])  # doctest: +SKIP
         """
         asked = []
         for declared, values in wanted:
@@ -183,15 +172,10 @@ class GroupReads(TableReads):
         scan : bool, optional
             Whether the whole table may be read: it takes ``dynamodb:Scan``. Default False: that is refused with its
             price, which takes ``dynamodb:DescribeTable``. ``grant_read`` allows neither.
-        values, consistent
+        consistent
             As in `get`.
-        **fields : str or number
+        values, **fields
             A value per field of its ``pk`` template; with `scan`, of any fields.
-
-        Examples
-        --------
-        >>> [group.values["client"] for group in counters.groups(PER_CLIENT, url="/")]  # doctest: +SKIP
-        ['ann', 'bob']
         """
         declared = aggregate.total if isinstance(aggregate, Distinct) else aggregate
         require_declaration(declared, Aggregate)
@@ -221,12 +205,7 @@ class GroupReads(TableReads):
         count : int, optional
             Most groups to return. Default 10.
         values, **fields
-            As in `get`, for the fields of the leaderboard's key.
-
-        Examples
-        --------
-        >>> counters.top(PLAYERS, count=1)  # doctest: +SKIP
-        [Group(values={'player': 'ann'}, measures={'paths': 12}, complete=True)]
+            A value per field of the leaderboard's key.
         """
         require_count("count", count)
         table, ranking = self._table, require_declaration(aggregate, Aggregate).ranking
@@ -266,11 +245,6 @@ class GroupReads(TableReads):
             Most values to return. Default 1.
         values, consistent, **fields
             As in `get`.
-
-        Examples
-        --------
-        >>> counters.extremes(SLOWEST, route="/", count=3)[0].value  # doctest: +SKIP
-        812
         """
         require_declaration(extremes, Extremes)
         require_choice("order", order, ORDERS)

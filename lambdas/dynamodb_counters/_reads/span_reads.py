@@ -326,11 +326,6 @@ class WindowReader(Generic[Counted]):
             End of the span. Default: now.
         consistent : bool, optional
             Whether to read strongly consistently, at twice the read units. Default False.
-
-        Examples
-        --------
-        >>> counters.window(JOBS, customer="c1").last(timedelta(hours=24)).count  # doctest: +SKIP
-        7
         """
         return self._counted([trailing(self._declared, length, as_of, self._table.clock())], consistent)[0]
 
@@ -357,11 +352,6 @@ class WindowReader(Generic[Counted]):
             A moment in the period, up to whose unit of precision to count. Default: now.
         consistent
             As in `last`.
-
-        Examples
-        --------
-        >>> counters.window(JOBS, customer="c1").calendar("month", "Europe/Berlin").count  # doctest: +SKIP
-        31
         """
         if period not in PERIODS:
             raise InvalidArgumentError("period", period, "one of " + ", ".join(map(repr, PERIODS)))
@@ -382,11 +372,6 @@ class WindowReader(Generic[Counted]):
         start, end : datetime
         consistent
             As in `last`.
-
-        Examples
-        --------
-        >>> counters.window(JOBS, customer="c1").between(monday, tuesday).count  # doctest: +SKIP
-        5
         """
         return self._counted([self._around(start, end)], consistent)[0]
 
@@ -410,10 +395,6 @@ class WindowReader(Generic[Counted]):
             first and last of which are cut off at `start` and `end`.
         tz, anchor, consistent
             As in `calendar`.
-
-        Examples
-        --------
-        >>> counters.window(JOBS, customer="c1").series(monday, sunday, step="day")  # doctest: +SKIP
         """
         whole, unit = self._around(start, end), self._declared._unit
         zone, first_day = calendar_of(self._declared, self._values, tz, anchor, step)
@@ -432,10 +413,6 @@ class WindowReader(Generic[Counted]):
             Length of each span. Default: the longest that is declared.
         consistent
             As in `last`.
-
-        Examples
-        --------
-        >>> [day.count for day in users.rolling(january, december, timedelta(days=30))]  # doctest: +SKIP
         """
         if isinstance(self._declared, Window) or (longest := longest_of(self._declared)) is None:
             raise InvalidArgumentError("declaration", self._declared.name, "ActiveMembers")
@@ -453,11 +430,6 @@ class WindowReader(Generic[Counted]):
         ----------
         start, end, consistent
             As in `between`.
-
-        Examples
-        --------
-        >>> counters.window(STORAGE, customer="c1").integral(monday, tuesday).value / 3600  # doctest: +SKIP
-        1220.5
         """
         window = self._declared
         if not isinstance(window, Window) or not isinstance(window.measure, TimeWeighted):
@@ -499,11 +471,6 @@ class WindowReads(TableReads):
             Percentiles with a `time`.
         values, **fields
             The group, as in `get`.
-
-        Examples
-        --------
-        >>> counters.window(JOBS, customer="c1").last(timedelta(hours=24)).count  # doctest: +SKIP
-        7
         """
         group = given(values, fields)
         if isinstance(declaration, ActiveMembers) or (isinstance(declaration, Percentiles) and declaration.time):
