@@ -56,14 +56,12 @@ def _sorted(events: Any) -> list[dict[str, Any]]:
     return sorted(events, key=lambda view: view["n"])
 
 
-@_EVENTS
-def test_events_of_a_group_in_a_span_of_time(store: Store, event: Event) -> None:
+def test_events_of_a_group_in_a_span_of_time(store: Store) -> None:
     views = _views(40)
-    store.counters.accept_many(event, views)
+    store.counters.accept_many(_PACKED, views)
     start, end = NOW - 2500, NOW - 300
 
-    time = "at" if event is _PLAIN else None
-    found = store.counters.events(event, {"url": "/"}, start=_at(start), end=_at(end), time=time, consistent=True)
+    found = store.counters.events(_PACKED, {"url": "/"}, start=_at(start), end=_at(end), consistent=True)
 
     assert _sorted(found) == [view for view in views if view["url"] == "/" and start <= view["at"] < end]
 
@@ -110,31 +108,13 @@ def test_expired_events_are_left_out_though_they_are_not_deleted_yet(store: Stor
     assert list(store.counters.events(event, end=_at(NOW), consistent=True)) == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({}, "values for url"),
-        ({"values": {"url": "/"}, "start": _at(NOW)}, "invalid time=None"),
-        ({"values": {"url": "/"}, "start": _at(NOW), "time": "other"}, "invalid time='other'"),
-        ({"values": {"url": "/"}, "start": datetime(2026, 1, 1)}, "invalid start="),  # noqa: DTZ001 - the mistake
-        ({"values": {"url": 1 / 3}}, "invalid url=0.3333"),
-    ],
-)
-def test_reads_that_cannot_be_answered_are_refused(store: Store, arguments: dict[str, Any], message: str) -> None:
-    store.counters.accept_many(_PLAIN, _views(2))
-
-    span = {name: value for name, value in arguments.items() if name != "values"}
-    with pytest.raises(InvalidArgumentError, match=message):
-        next(store.counters.events(_PLAIN, arguments.get("values"), **span), None)
-
-
 _WRONG: list[tuple[Any, Any, dict[str, Any], str]] = [
     (_PLAIN, None, {}, "values for url"),
+    (_PLAIN, {"url": "/"}, {"start": datetime(2026, 1, 1)}, "invalid start="),  # noqa: DTZ001 - the mistake
     (_PACKED, {"url": 1 / 3}, {}, "invalid url=0.3333"),
     (_PACKED, "/", {}, "invalid values='/'"),
     (_PACKED, {3: "/"}, {}, "invalid values=3"),
     (_PACKED, {"_type": "view"}, {}, "invalid values='_type'"),
-    (_PACKED, None, {"time": "at"}, "invalid time='at'"),
     ("packed", None, {}, "invalid event='packed'"),
 ]
 

@@ -247,10 +247,7 @@ def _events(counters: Counters, question: Question) -> Document:
     event = question.declared
     read = partial(counters.events, event, question.values, consistent=question.consistent)
     if event.packed is None:
-        is_timed = (question.last, question.start, question.end, question.time) != (None,) * 4
-        ends: Any = dict(zip(("start", "end"), question.ends, strict=True)) if is_timed else {}
-        listed = read(after=question.next.sk, time=question.time, **ends)
-        entries: Entries = ((_position(event, values), values) for values in listed)
+        entries: Entries = ((_position(event, values), values) for values in read(after=question.next.sk))
     else:
         entries = _by_time(counters, event.packed, question, read)
     return {"event": event.name, **_page(counters, "events", entries, question)}

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from decimal import localcontext
 from heapq import merge
 from itertools import chain, groupby
@@ -60,14 +60,6 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import FIRST_SECOND, LAST_SECOND, TOTAL, Span, seconds_of, utc
 from dynamodb_counters.errors import InvalidArgumentError
 
-_DAYS: Final = ("%Y-%m-%d", "%Y%m%d", "%G-W%V", "%GW%V")
-"""All ways in which ISO 8601 texts of a moment may begin, by the day or the week."""
-
-_WIDEST_OFFSET: Final = timedelta(days=1)
-_FIRST: Final = 10**9
-_LAST: Final = 10**10
-"""Between these, seconds since 1970 have ten digits, and milliseconds begin with the same ten."""
-
 LINES: Final = 1000
 """Most lines that an explanation holds, unless another number is asked for: all of them add up."""
 
@@ -78,23 +70,6 @@ UNEXPLAINED: Final = (
 )
 
 _SIGNS: Final = {"+": 1, "-": -1}
-
-
-def time_ranges(prefix: str, start: float, end: float) -> list[tuple[str, str]]:
-    """The ranges of keys, in order and apart; all with the prefix if the span has no end, or times sort otherwise."""
-    if not _FIRST + 86_400 <= start < end <= _LAST - 86_400:
-        return [(prefix, prefix + LAST_CHARACTER)]
-    earliest = datetime.fromtimestamp(start, UTC) - _WIDEST_OFFSET
-    latest = datetime.fromtimestamp(end, UTC) + _WIDEST_OFFSET
-    texts = [(f"{earliest:{form}}", f"{latest:{form}}") for form in _DAYS]
-    found: list[tuple[str, str]] = []
-    for low, high in sorted([*texts, (str(int(start)), str(int(end)))]):
-        first, last = prefix + low, prefix + high + LAST_CHARACTER
-        if found and first <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], last)
-        else:
-            found.append((first, last))
-    return found
 
 
 Wanted: TypeAlias = Mapping[str, str]
@@ -113,7 +88,6 @@ class EventReads(TableReads):
         *,
         start: datetime | None = None,
         end: datetime | None = None,
-        time: str | None = None,
         after: str = "",
         consistent: bool = False,
         **fields: object,
@@ -121,16 +95,13 @@ class EventReads(TableReads):
         """Read accepted events back, page by page as they are asked for; retracted and replaced ones are left out.
 
         Packed events come bucket by bucket, by one Query per part: a read unit per 8 KB of chunks. Of others, all of a
-        partition are read in the order of their sort keys; of these that begin with `time`, the days of `start` to
-        `end` alone.
+        partition are read in the order of their sort keys.
 
         Parameters
         ----------
         event : Event
         start, end : datetime, optional
-            The events' times, from `start` to before `end`, both with a time zone. Default: any.
-        time : str, optional
-            The attribute that holds the time of an event that is not packed, where `start` or `end` is given.
+            The times of packed events, from `start` to before `end`, both with a time zone. Default: any.
         after : str, optional
             For events that are not packed: only those whose sort keys come after this one. Default: all.
         consistent
@@ -154,14 +125,13 @@ class EventReads(TableReads):
             why = "the chunks of each have keys of their own" if packed else "events not packed are read by partition"
             raise InvalidArgumentError("values", dict(wanted), f"values for {', '.join(missing)}, as {why}")
         if packed is None:
-            if not isinstance(time, str) and (time, start, end) != (None, None, None):
-                allowed = "the attribute that holds the events' time, if start or end is given"
-                raise InvalidArgumentError("time", time, allowed)
-            return listing.plain(time, (first, last), after)
+            for name, moment in (("start", start), ("end", end)):
+                if moment is not None:
+                    allowed = "None: events that are not packed are listed by their sort keys, from `after` on"
+                    raise InvalidArgumentError(name, moment, allowed)
+            return listing.plain(after)
         if after:
             raise InvalidArgumentError("after", after, "no sort key for a packed event: chunks have others")
-        if time is not None:
-            raise InvalidArgumentError("time", time, "None for a packed event: `Packed` names the attribute")
         return listing.packed(packed, (first, last))
 
 
@@ -174,18 +144,18 @@ class _Listing:
     wanted: Wanted
     consistent: bool
 
-    def plain(self, time: str | None, span: Timespan, after: str = "") -> Iterator[dict[str, Any]]:
+    def plain(self, after: str) -> Iterator[dict[str, Any]]:
         pk, now = self.event._pk_template.render(self.wanted), self.table.clock()
-        is_wanted, is_timely, keys = _filter(self.wanted), _time_filter(time, span), self.event._sk_template
-        for first, last in time_ranges(keys.prefix, *(span if keys.fields[:1] == (time,) else _ANY_TIME)):
-            if last <= after:
-                continue
-            # No key is empty, a template's prefix may be.
-            for item in query(self.table, pk, (max(first, after, " "), last), consistent=self.consistent):
-                is_kept = TTL not in item or float(item[TTL]["N"]) > now
-                is_event = item.get(TYPE, {}).get("S") in (self.event.name, self.event.name + ONCE_SUFFIX)
-                if item[SK]["S"] > after and is_event and is_kept and is_wanted(item) and is_timely(item):
-                    yield _plain(item)
+        is_wanted, prefix = _filter(self.wanted), self.event._sk_template.prefix
+        if after > prefix + LAST_CHARACTER:
+            return
+        # No key is empty, a template's prefix may be.
+        keys = max(prefix, after, " "), prefix + LAST_CHARACTER
+        for item in query(self.table, pk, keys, consistent=self.consistent):
+            is_kept = TTL not in item or float(item[TTL]["N"]) > now
+            is_event = item.get(TYPE, {}).get("S") in (self.event.name, self.event.name + ONCE_SUFFIX)
+            if item[SK]["S"] > after and is_event and is_kept and is_wanted(item):
+                yield _plain(item)
 
     def packed(self, packed: Packed, span: Timespan) -> Iterator[dict[str, Any]]:
         retention, bucket, begin = self.event.retention, packed._bucket_seconds, span[0]
@@ -193,7 +163,7 @@ class _Listing:
             # An event that is refused as too late is read no more either, though it may not be deleted yet.
             begin = max(begin, (self.table.clock() - retention.total_seconds()) // bucket * bucket)
         streams, identity = self.chunks(packed, (begin, span[1])), EventIdentity(self.event)
-        is_wanted, is_timely = _filter(self.wanted), _time_filter(packed.time, span)
+        is_wanted, find_time = _filter(self.wanted), reader(packed.time)
         for _, chunks in groupby(merge(*streams, key=_bucket), key=_bucket):
             live: dict[bytes, Image] = {}
             for item in chunks:
@@ -204,7 +174,8 @@ class _Listing:
                         live[digest] = row.values
                     else:
                         live.pop(digest, None)
-            yield from (_plain(image) for image in live.values() if is_timely(image))
+            times = ((event_seconds(find_time(image) or {}), image) for image in live.values())
+            yield from (_plain(image) for seconds, image in times if span[0] <= seconds < span[1])
 
     def chunks(self, packed: Packed, span: Timespan) -> Iterator[Iterator[Item]]:
         Layouts.of_table(self.table).require(self.event)
@@ -230,20 +201,6 @@ def _filter(wanted: Wanted) -> Filter:
     return lambda image: all(
         (find(image) or {}).keys() & {"S", "N"} and read(image) == text for find, read, text in parts
     )
-
-
-def _time_filter(time: str | None, span: Timespan) -> Filter:
-    if time is None or span == _ANY_TIME:
-        return lambda _: True
-    find = reader(time)
-
-    def holds(image: Image) -> bool:
-        value = find(image)
-        if value is None:
-            raise InvalidArgumentError("time", time, "an attribute that all events have")
-        return span[0] <= event_seconds(value) < span[1]
-
-    return holds
 
 
 def _bucket(chunk: Item) -> str:

@@ -183,7 +183,6 @@ class Question:
     next: Annotated[Position, Option("The 'next' of the page before", Position.parse)] = FIRST
     consistent: Annotated[bool, Option("Read strongly consistently, at twice the read units", *_FLAG)] = False
     scan: Annotated[bool, Option("Read the whole table, if nothing less will do", *_FLAG)] = False
-    time: Annotated[str | None, Option("Attribute with the time of events that are not packed")] = None
 
     @classmethod
     def parse(
@@ -293,7 +292,7 @@ def options_of(declared: Declaration | Event, resource: str, *, is_bounded: bool
     if resource == "top":
         return ("limit",)
     series = ("step", "tz", "anchor", *(("rolling",) if kind == "active" else ())) if resource == "series" else ()
-    own = () if is_bounded else {"events": (*SPAN, "time"), "get": ("scan",)}.get(kind, ())
+    own = ("scan",) if kind == "get" and not is_bounded else ()
     return (*_OPTIONS[kind], *series, *own, "consistent")
 
 

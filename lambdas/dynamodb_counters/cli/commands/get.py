@@ -91,7 +91,7 @@ get: Final = _reading(
 top: Final = _reading("top", ("limit",), "Rank the groups of the aggregate NAME, the greatest first.")
 events: Final = _reading(
     "events",
-    (*SPAN, "time", "limit", "next", "consistent"),
+    (*SPAN, "limit", "next", "consistent"),
     """List events of the declaration NAME that have these values.
 
     The fields of their partition key are needed; of packed events the tenant, if they have one, and the last 24 hours
