@@ -52,10 +52,6 @@ EXPLAIN: Final = r"""
 - require_scan(source, scan=scan)
 + pass
 ? ../unit/reads/test_explanation.py::test_a_scan_is_refused_with_its_price_unless_it_is_asked_for
-* a key of other code is read as if it were escaped
-- if not is_own and templates[0].match(pk) != {name: texts[name] for name in templates[0].fields}:
-+ if False:
-? ../unit/reads/test_explanation.py::test_items_are_read_by_their_partition_unless_its_key_would_be_escaped
 * packed events are read by the time of another attribute
 - if (tier := tier_of(name)) and parts_of(name)[0] == attribute
 + if (tier := tier_of(name))

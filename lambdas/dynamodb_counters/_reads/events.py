@@ -275,7 +275,7 @@ def explain(table: Table, question: Question, *, scan: bool, limit: int = LINES)
         before = _numbers(table, question)
     source_table = read_registry(table).source
     is_foreign = isinstance(declared.source, Items) if source_table else None
-    items = None if is_foreign else _selected(table, question)
+    items = _selected(table, question)
     if items is None:
         source = Table(source_table, table.client) if source_table and is_foreign else table
         require_scan(source, scan=scan)
@@ -370,24 +370,18 @@ def _time_text(value: TypedValue | None) -> str:
 
 def _selected(table: Table, question: Question) -> Iterator[Item] | None:
     """Return what a group may count, by Queries; None if its fields do not give the partition."""
-    source: Any = question.declared.source
+    source = question.declared.source
     texts = {name: text for name, text in question.values.items() if parts_of(name) == (name, "", None)}
     if isinstance(source, Event) and source.packed is not None:
         if not texts.keys() >= {*source.packed._tenants}:
             return None
         listing, times = _Listing(table, source, texts, consistent=True), _times(question, source.packed.time)
         return chain.from_iterable(listing.chunks(source.packed, times))
-    is_own = not isinstance(source, Items)
-    templates = [source._pk_template, source._sk_template] if is_own else [each for _, each in source._templates]
-    if source.pk is None or not texts.keys() >= {*templates[0].fields}:
+    if isinstance(source, Items) or not texts.keys() >= {*source._pk_template.fields}:
         return None
     if isinstance(source, Aggregate):
         return _groups(table, source, texts)
-    pk = templates[0].render(texts)
-    # A key of other code is not escaped.
-    if not is_own and templates[0].match(pk) != {name: texts[name] for name in templates[0].fields}:
-        return None
-    return table.partition(pk, "".join(template.prefix for template in templates[1:]))
+    return table.partition(source._pk_template.render(texts), source._sk_template.prefix)
 
 
 def _times(question: Question, attribute: str) -> Timespan:

@@ -56,7 +56,8 @@ class Tier:
     """One unit of time that buckets are made of.
 
     `letter` names the unit in keys, `seconds` is the length of the longest bucket, `slots` are the slots' attributes in
-    order. A bucket is a number: 0 is the one that holds the start of 1970.
+    order. A bucket is a number: 0 is the one that holds the start of 1970. `item_bytes` is the size of a full one: 75
+    bytes, 6 per slot with a number of up to four digits, and 72 per watermark of a shard, which lasts about 4 hours.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Tier:
     seconds: int
     slot_seconds: int
     slots: tuple[str, ...]
+    item_bytes: int
 
     def locate(self, seconds: int) -> tuple[int, str]:
         """The bucket and slot that count a moment."""
@@ -110,10 +112,10 @@ def _names(prefix: str, first: int, stop: int) -> tuple[str, ...]:
 
 
 # "M" is taken by minutes, so months are "N".
-MINUTES: Final = Tier("minute", "M", MINUTE, 1, _names("s", 0, 60))
-HOURS: Final = Tier("hour", "H", HOUR, MINUTE, _names("m", 0, 60))
-DAYS: Final = Tier("day", "D", DAY, HOUR, _names("h", 0, 24))
-MONTHS: Final[Tier] = _Months("month", "N", 31 * DAY, DAY, _names("d", 1, 32))
+MINUTES: Final = Tier("minute", "M", MINUTE, 1, _names("s", 0, 60), 507)
+HOURS: Final = Tier("hour", "H", HOUR, MINUTE, _names("m", 0, 60), 579)
+DAYS: Final = Tier("day", "D", DAY, HOUR, _names("h", 0, 24), 723)
+MONTHS: Final[Tier] = _Months("month", "N", 31 * DAY, DAY, _names("d", 1, 32), 981)
 
 TIERS: Final = (MINUTES, HOURS, DAYS, MONTHS)
 """Finest first."""
@@ -136,14 +138,6 @@ _QUERY_OVERHEAD: Final = 0.5
 
 _READ_BYTES: Final = 4096
 """https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html"""
-
-# Measured on full buckets: keys of 40 characters, type, ttl and total; a slot's name with a number of up to four
-# digits; watermarks, at their largest. A shard is replaced about every 4 hours, and leaves one for about 30.
-_BASE_BYTES: Final = 75
-_SLOT_BYTES: Final = 6
-_WATERMARK_BYTES: Final = 72
-_SHARD_SECONDS: Final = 4 * HOUR
-_MOST_WATERMARKS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +207,7 @@ def read_cost(spans: Sequence[Span]) -> float:
 def read_units(span: Span) -> float:
     """Read units of one Query over full buckets, eventually consistent: half of the started 4 KB."""
     first, last = span.buckets
-    watermarks = min(_MOST_WATERMARKS, math.ceil(span.tier.seconds / _SHARD_SECONDS) + (span.tier.seconds >= HOUR))
-    size = _BASE_BYTES + len(span.tier.slots) * _SLOT_BYTES + watermarks * _WATERMARK_BYTES
-    return math.ceil((last - first + 1) * size / _READ_BYTES) / 2
+    return math.ceil((last - first + 1) * span.tier.item_bytes / _READ_BYTES) / 2
 
 
 Period: TypeAlias = Literal["hour", "day", "week", "month", "year"]
@@ -286,14 +278,13 @@ def steps(
         if step < unit or step % unit:
             raise InvalidArgumentError("step", step, f"a multiple of the precision, {unit}")
         length = step // timedelta(seconds=1)
+        begins: Iterable[int] = range(whole.start, whole.end, length)
     elif step not in PERIODS or (length := _SHORTEST[step]) < precision:
         raise InvalidArgumentError("step", step, f"a timedelta or one of {PERIODS}, no shorter than the precision")
-    if (whole.end - whole.start) / length > MAX_STEPS:
-        raise InvalidArgumentError("step", step, f"a step that makes at most {MAX_STEPS} intervals")
-    if isinstance(step, timedelta):
-        begins: Iterable[int] = range(whole.start, whole.end, length)
     else:
         begins = (begin // precision * precision for begin in periods(step, whole.start, whole.end, zone, anchor))
+    if (whole.end - whole.start) / length > MAX_STEPS:
+        raise InvalidArgumentError("step", step, f"a step that makes at most {MAX_STEPS} intervals")
     edges = sorted({whole.start, *(begin for begin in begins if begin > whole.start), whole.end})
     return [Interval(one, two) for one, two in pairwise(edges)]
 

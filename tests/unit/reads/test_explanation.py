@@ -37,7 +37,6 @@ from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 
 SALE = Event("sale", key=("shop", "time", "id"), version="revision")
 CLICK = Event("click", key=("ad", "time", "id"), packed=Packed(time="time", bucket=timedelta(minutes=10)))
-ORDER = Items("order", pk="CUSTOMER#{customer}", sk="ORDER#{order}")
 SHOPS = Aggregate("shops", SALE, by="shop", sales=Count(), taken=Sum("price"))
 BIG = Aggregate("big", SALE, by="shop", where=Attr("price").ge(10), taken=Sum("price"))
 RECENT = Window("recent", SALE, pk="SHOP#{shop}", time="time", retention=timedelta(days=7))
@@ -265,19 +264,6 @@ def test_items_of_a_source_table_are_explained_by_their_keys() -> None:
         assert adds_up(counters, spent, {"customer": "ann"}) == {"spent": 11}
         keys = [dict(line.key) for line in counters.explain(spent, customer="ann", scan=True).lines]
         assert keys == [{"owner": "ann", "range": "1"}, {"owner": "ann", "range": "2"}]
-
-
-@pytest.mark.parametrize("customer", ["ann", "50%"])
-def test_items_are_read_by_their_partition_unless_its_key_would_be_escaped(customer: str) -> None:
-    spent = Aggregate("spent", ORDER, by="customer", spent=Sum("price"))
-    with counters_in_memory([spent], now=NOW) as counters:
-        counters.table.put_item(Item={"pk": f"CUSTOMER#{customer}", "sk": "ORDER#1", "price": 5})
-        assert adds_up(counters, spent, {"customer": customer}) == {"spent": 5}
-        if customer == "50%":
-            with pytest.raises(InvalidArgumentError, match="expected True, for a Scan"):
-                counters.explain(spent, customer=customer)
-        else:
-            assert counters.explain(spent, customer=customer).count == 1
 
 
 def test_a_scan_is_refused_with_its_price_unless_it_is_asked_for() -> None:
