@@ -21,7 +21,6 @@ from simulation.schedules import expiring_members as schedule
 from simulation.schedules.expiring_members import ExpiringMembers
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import Stream, backfill, fill, verify
-from tests.exactly_once.test_run_commands import Counters as Commands
 
 VIEW = Event("view", pk="VIEW#{id}", sk="VIEW")
 VISITORS = Distinct("visitors", VIEW, pk="SITE", sk="VISITORS#{at:day}", member="client", retention=timedelta(days=2))
@@ -200,12 +199,3 @@ def test_a_backfill_that_rested_adds_no_member_that_may_be_gone() -> None:
     members = {item["sk"]["S"] for item in bench.table.items() if "#MEMBER#" in item["sk"]["S"]}
     assert members == {"VISITORS#2026-11-19#MEMBER#c3", "VISITORS#2026-11-20#MEMBER#c4"}
     assert [_number(bench, {"at:day": f"2026-11-{day}"}) for day in (18, 19, 20)] == [1, 1, 1]
-
-
-def test_the_command_says_how_far_back_a_backfill_is_whole() -> None:
-    bench, stream = _added()
-    commands = Commands(bench)
-    commands.stream = stream
-    done = commands("backfill", "--yes", "--json")
-    since = bench.clock() - 2 * DAY
-    assert done.document["whole_since"] == {"visitors": since, "visitors-members": since}

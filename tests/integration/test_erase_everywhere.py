@@ -211,7 +211,7 @@ def test_the_command_erases_what_it_has_shown(ministack_engine: Engine) -> None:
 
     done = _command(endpoint, *asked, "--yes", "--uncounted", "drop")
     assert done.returncode == 0, done.stderr
-    assert "the table 7" in " ".join(done.stdout.split())
+    assert "events 7" in " ".join(done.stdout.split())
     visits = ["erase", "visit", f"client={ANN}", "--table", world.name, "--counts", "take_back", "--yes", "--json"]
     assert json.loads(_command(endpoint, *visits, "--uncounted", "drop").stdout)["erased"]["packed"] == 8
     assert BOB in world.stored()

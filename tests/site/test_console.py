@@ -45,7 +45,6 @@ from dynamodb_counters.cli.session import Session
 from simulation.counters_in_memory import counters_in_memory
 from tests.site.blocks import DOCS
 from tests.unit.cli.blog import DECLARED, NOW, PHONES, VIEW, seeded
-from tests.unit.cli.in_process import console
 
 PAGE: Final = DOCS / "cli.md"
 _BLOCK: Final = re.compile(r"(?ms)^```console\n(.*?)^```$")
@@ -117,15 +116,14 @@ class Terminal:
 
     def _run(self, words: list[str], table: Any) -> list[str]:
         screen = io.StringIO()
-        shown = console(screen)
         session = Session(
             table_name=table.name,
             make_client=table.clients.__getitem__,
             clock=table.clock,
             service_time=table.clock,
             sleep=table.live,
-            out=shown,
-            err=shown,
+            out=screen,
+            err=screen,
             answer=lambda _: True,
             has_person=lambda: True,
         )

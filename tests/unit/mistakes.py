@@ -182,7 +182,7 @@ OPERATING: Final = (
     "counters accept order id=1 shop=a total=many --table counters",
     "counters backfill vews --yes --table counters",
     "counters diff --table counters --template missing.json",
-    "counters thresholds many --table counters",
+    "counters events many --table counters",
 )
 
 POSTING: Final = (

@@ -134,7 +134,6 @@ def _operated(line: str) -> str | None:
             client=counters.client,
             clients={"dynamodbstreams": None},
             clock=counters.clock,
-            width=1000,
         )
     error = done.err.strip()
     return error if done.code == 2 and "\n" not in error else None

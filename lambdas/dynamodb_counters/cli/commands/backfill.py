@@ -1,119 +1,67 @@
-"""``counters backfill``, ``drop``, ``verify`` and ``repair``: commands that read the whole table, in runs."""
+"""``counters backfill``, ``drop`` and ``verify``: commands that read the whole table, in runs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 import click
-from rich.console import Group, RenderableType
-from rich.filesize import decimal
-from rich.text import Text
 
 from dynamodb_counters._assumptions import GIVEN_UP_SETTLED
 from dynamodb_counters._backfill.backfill import Backfill, Dropping
-from dynamodb_counters._backfill.runner import COMPLETE, Runner
+from dynamodb_counters._backfill.runner import COMPLETE, Progress, Runner
 from dynamodb_counters._backfill.verification import EXPIRED, SETTLING, Verification
 from dynamodb_counters._control.registry import read_registry
-from dynamodb_counters._declarations import Aggregate, Declaration, Event
-from dynamodb_counters._declarations.groups import with_below
-from dynamodb_counters.cli.output import (
-    BAD,
-    GOOD,
-    QUIET,
-    WARNING,
-    counted,
-    grid,
-    group_text,
-    moment_text,
-    number,
-    progress_on,
-    span,
-)
-from dynamodb_counters.cli.session import ABOVE_0, DONE, FOUND, UNKNOWN, Session, Within, options, shared, with_dry_run
+from dynamodb_counters.cli.output import counted, number, progress_on, span, table
+from dynamodb_counters.cli.session import DONE, FOUND, UNKNOWN, Session, options, shared, with_dry_run, with_yes
 from dynamodb_counters.errors import BackfillError
 
 Kind = TypeVar("Kind", bound=Runner)
 
-_COUNTED: Final = {
-    "stale": "s",
-    "waiting": "s",
-    "deleting": "items",
-    "scanning": "items",
-    "draining": "shards",
-    "withholding": "entries",
-    "adding": "groups",
-    "comparing": "groups",
-    SETTLING: "s",
-}
+_UNITS: Final = {"stale": "s", "waiting": "s", SETTLING: "s", "scanning": "items", "draining": "shards"}
 """The unit of progress in each phase."""
 
-with_pace: Final = options(
+_with_pace: Final = options(
     click.option("--segments", type=click.IntRange(1, 100), default=4, help="Scanned at once."),
-    click.option("--units-per-second", type=ABOVE_0, help="Most units. Default: all."),
+    click.option("--units-per-second", type=click.IntRange(1), help="Most units. Default: all."),
 )
-with_manner: Final = options(
-    with_pace,
+_with_run: Final = options(
+    click.argument("names", nargs=-1, metavar="[NAME]…"),
+    _with_pace,
     click.option("--run", metavar="ID", default="", show_default=False, help="Go on with an interrupted run."),
 )
-"""The options of a run: how it works, as `runner_of` takes it."""
-
 _NOTHING: Final = "Nothing to backfill: all count all there is."
-_MOST_ROWS: Final = 100
-_WITH_YES: Final = click.option("--yes", is_flag=True, help="Do not ask.")
-_verifying: Final = options(
-    click.argument("names", nargs=-1, metavar="[NAME]…"),
-    with_manner,
-    click.option("--sample", type=Within(0, 1, min_open=True), default=1.0, help="Share of the groups to compare."),
-)
+_GO_ON: Final = "--run goes on with what the run began with: no names, no --dry-run"
 
 
 def runner_of(session: Session, kind: type[Kind], **how: Any) -> Kind:
     return kind.of_table(session.table, session.client("dynamodbstreams"), now=session.service_time, **how)
 
 
-@dataclass(slots=True)
-class Worked:
-    run: str = ""
-    seconds: float = 0.0
-    units: float = 0.0
-    items: int = 0
-    """Scanned by this process."""
-    was_complete: bool = True
-    """Whether there was nothing left to do."""
-
-    def document(self) -> dict[str, Any]:
-        return {"run": self.run, "seconds": round(self.seconds), "units": self.units, "items": self.items}
-
-
-def work_off(session: Session, runner: Runner | Dropping, again: str = "") -> Worked:
-    """Work it off and show how far it is; if a run breaks off, say that the command `again` goes on with it."""
-    worked, began = Worked(), session.clock()
+def work_off(session: Session, runner: Runner | Dropping) -> dict[str, Any]:
+    """Work it off and show how far it is; if a run breaks off, say how to go on with it."""
+    began, step, items, has_begun = session.clock(), Progress("", ""), 0, False
     try:
         with progress_on(session.err, session.clock) as show:
             for step in runner.steps():
-                worked.run, worked.units = step.run, step.units
-                worked.was_complete &= step.phase == COMPLETE
-                if step.phase == "scanning":
-                    worked.items = step.done
-                if step.phase != COMPLETE:
-                    unit = _COUNTED.get(step.phase, "")
-                    show(step.phase, step.done, step.total, unit=unit, consumed=step.units)
+                if step.phase == COMPLETE:
+                    continue
+                has_begun = True
+                items = step.done if step.phase == "scanning" else items
+                show(step.phase, step.done, step.total, unit=_UNITS.get(step.phase, ""), consumed=step.units)
     except BaseException as error:
         # After a BackfillError it is void, or never began.
-        if worked.run and not isinstance(error, BackfillError):
-            session.tell(f"run {worked.run} is not complete; go on with it: counters {again} --run {worked.run}")
+        if step.run and not isinstance(error, BackfillError):
+            session.tell(f"run {step.run} is not complete: the same command goes on, with --run {step.run} for names")
         raise
-    worked.seconds = session.clock() - began
-    return worked
+    if step.run and not has_begun:
+        raise BackfillError(f"run {step.run} is complete, and has said what it did: begin another one")
+    return {"run": step.run, "seconds": round(session.clock() - began), "units": step.units, "items": items}
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[NAME]…")
-@with_manner
+@_with_run
 @with_dry_run
 @shared
 def backfill(session: Session, names: tuple[str, ...], *, run: str, dry_run: bool, yes: bool, **manner: Any) -> int:
@@ -122,61 +70,36 @@ def backfill(session: Session, names: tuple[str, ...], *, run: str, dry_run: boo
     By default all names that wait for it. Aggregates over them come along. A name that is complete, and is backfilled
     again, is empty meanwhile.
     """
-    if run:
-        if names or dry_run:
-            raise click.UsageError("--run goes on with what the run began with: no names, no --dry-run")
-        return _work(session, (), run=run, **manner)
-    planned, found = runner_of(session, Backfill, names=names, **manner).estimate()
-    listed, size = ", ".join(planned), f"{number(found.items)} items, {decimal(found.bytes)}"
-    about = f"about {number(math.ceil(found.units))} units, by a sample of {counted(found.sampled, 'item')}"
-    if dry_run or not listed:
-        would = f"would backfill {listed}: {size}; {about}" if listed else _NOTHING
-        session.emit({"names": planned, **found.document()}, would)
-        return DONE
-    if not session.confirm(f"Backfill {listed}: {size}; {about}?", yes=yes):
-        return FOUND
-    return _work(session, names, run=run, **manner)
-
-
-def _work(session: Session, names: Collection[str], **manner: Any) -> int:
-    work = runner_of(session, Backfill, names=names, **manner)
-    worked = work_off(session, work, "backfill")
-    entries = read_registry(session.table).names
-    filled = sorted(name for name, entry in entries.items() if entry.run == worked.run)
-    kept = {one.name: _kept(one) for one in session.declarations if one.name in filled}
-    whole = {name: session.clock() - min(each).total_seconds() for name, each in kept.items() if each}
-    document = {**worked.document(), "names": filled, "whole_since": whole}
-    document |= {"settled": work.settled, "withheld": work.withheld}
-    session.emit(document, _told(worked, filled, whole, work))
+    if run and (names or dry_run):
+        raise click.UsageError(_GO_ON)
+    if not run:
+        planned, found = runner_of(session, Backfill, names=names, **manner).estimate()
+        listed, much = ", ".join(planned), f"{number(found.items)} items, {number(found.bytes)} bytes"
+        about = f"about {number(math.ceil(found.units))} units, by a sample of {counted(found.sampled, 'item')}"
+        if dry_run or not listed:
+            would = f"would backfill {listed}: {much}; {about}" if listed else _NOTHING
+            session.emit({"names": planned, **found.document()}, would)
+            return DONE
+        if not session.confirm(f"Backfill {listed}: {much}; {about}?", yes=yes):
+            return FOUND
+    runner = runner_of(session, Backfill, names=names, run=run, **manner)
+    work = work_off(session, runner)
+    filled = sorted(name for name, entry in read_registry(session.table).names.items() if entry.run == work["run"])
+    line = f"{', '.join(filled)}: counted all there is, in {span(work['seconds'])}; {_cost(work)}"
+    line += f"; {counted(runner.withheld, 'entry waits', 'entries wait')} in quarantine" if runner.withheld else ""
+    document = {**work, "names": filled, "settled": runner.settled, "withheld": runner.withheld}
+    session.emit(document, [line, "Readers know of it within a minute. What had expired is not counted."])
     return DONE
 
 
-def _told(worked: Worked, filled: list[str], whole: dict[str, float], work: Backfill) -> list[str]:
-    if worked.was_complete:
-        return [f"run {worked.run} was complete: {', '.join(filled) or 'its names have been filled anew since'}"]
-    one, many = "entry of the quarantine", "entries of the quarantine"
-    entries = [f"{counted(work.settled, one, many)} settled"] if work.settled else []
-    if work.withheld > 0:
-        lacking = counted(work.withheld, f"{one} waits: it", f"{many} wait: they")
-        entries.append(f"{lacking} could not be counted")
-    lines = [f"{', '.join(filled)}: counted all there is, in {span(worked.seconds)}"]
-    lines[0] += f"; {number(worked.items)} items scanned, {number(round(worked.units))} units"
-    lines += [f"{name}: whole back to {moment_text(at)}; earlier events may have expired" for name, at in whole.items()]
-    return [*lines, *entries, "Readers know of it within a minute."]
-
-
-def _kept(declaration: Declaration) -> list[timedelta]:
-    """The retentions of what a declaration counts, and its groups' own."""
-    below = list(with_below(declaration))
-    events = [each.source for each in below if isinstance(each.source, Event) and each.on_expiry == "keep"]
-    retentions = [each.retention for each in (*events, *below) if isinstance(each, Event | Aggregate)]
-    return [retention for retention in retentions if retention is not None]
+def _cost(work: Mapping[str, Any]) -> str:
+    return f"{number(work['items'])} items scanned, {number(round(work['units']))} units"
 
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME…")
-@with_pace
-@_WITH_YES
+@_with_pace
+@with_yes
 @shared
 def drop(session: Session, names: tuple[str, ...], *, yes: bool, **manner: Any) -> int:
     """Count names no more, and delete all their items.
@@ -186,115 +109,80 @@ def drop(session: Session, names: tuple[str, ...], *, yes: bool, **manner: Any) 
     dropping, listed = Dropping.of_table(session.table, session.service_time, names=names, **manner), ", ".join(names)
     if not session.confirm(f"Drop {listed}, and scan {number(dropping.items)} items for theirs?", yes=yes):
         return FOUND
-    worked = work_off(session, dropping)
-    found = dict(sorted(dropping.deleted.items()))
-    document = {"dropped": found, "scanned": dropping.scanned, "units": worked.units}
-    session.emit(document, f"{listed}: dropped; {counted(sum(found.values()), 'item')} deleted")
+    units = work_off(session, dropping)["units"]
+    deleted = dict(sorted(dropping.deleted.items()))
+    document = {"dropped": deleted, "scanned": dropping.scanned, "units": units}
+    session.emit(document, f"{listed}: dropped; {counted(sum(deleted.values()), 'item')} deleted")
     return DONE
 
 
 @click.command()
-@_verifying
+@_with_run
+@click.option("--sample", default=1.0, help="Share of the groups to compare.")
+@click.option("--repair", is_flag=True, help="Show the differences, and add to each group what it lacks, once.")
+@click.option("--unknown", is_flag=True, help="Repair also groups that may count what has expired: they lose that.")
+@with_yes
 @shared
-def verify(session: Session, **options: Any) -> int:
+def verify(
+    session: Session,
+    names: tuple[str, ...],
+    *,
+    run: str,
+    sample: float,
+    repair: bool,
+    unknown: bool,
+    yes: bool,
+    **manner: Any,
+) -> int:
     """Recompute counts from their source items while traffic flows, and show where they differ.
 
-    By default all declarations that count everything there is. Exit code 1: counts have drifted. Exit code 4: none
-    has for certain, but some are unknown from the source items.
+    By default all declarations that count everything there is. Exit code 1: counts have drifted, and were not
+    repaired. Exit code 4: none has for certain, but some are unknown from the source items.
+
+    With --repair, if groups differ, it compares again after 39 minutes: what Lambda gave up on may still be counted
+    until then.
     """
-    return _compare(session, "verify", repairs=False, **options)
-
-
-@click.command()
-@_verifying
-@_WITH_YES
-@click.option("--unknown", is_flag=True, help="Repair also groups that may count what has expired: they lose that.")
-@shared
-def repair(session: Session, **options: Any) -> int:
-    """Verify, show the differences, and add to each group what it lacks, once, during live updates.
-
-    If groups differ, it compares again after 39 minutes: what Lambda gave up on may still be counted until then.
-
-    Exit code 1: counts have drifted, and not all of them were repaired. Exit code 4: all were, and groups are left
-    that are unknown from the source items.
-    """
-    return _compare(session, "repair", repairs=True, **options)
-
-
-def _compare(
-    session: Session, said: str, *, repairs: bool, yes: bool = False, unknown: bool = False, **manner: Any
-) -> int:
-    """Verify, show the differences, repair if asked to; the exit code."""
-    if repairs and not yes and not session.has_person():
+    if run and names:
+        raise click.UsageError(_GO_ON)
+    if unknown and not repair:
+        raise click.UsageError("--unknown is of --repair")
+    if not 0 < sample <= 1:
+        raise click.UsageError(f"invalid --sample {sample:g}: expected a share above 0, at most 1")
+    if repair and not yes and not session.has_person():
         # Before the work, not after it.
         session.confirm("", yes=False)
-    if manner["run"] and manner["names"]:
-        raise click.UsageError("--run goes on with what the run began with: no names")
-    if repairs:
-        # A person is asked whether to set what is unknown, too.
-        manner |= {"outlives": GIVEN_UP_SETTLED, "unknown": unknown or not yes}
-    verification = runner_of(session, Verification, **manner)
-    sample = manner["sample"]
-    worked = work_off(session, verification, said if sample == 1 else f"{said} --sample {sample:g}")
-    if worked.was_complete:
-        raise BackfillError(f"run {worked.run} is complete, and has reported what it found: begin another one")
-    drifted, expired = verification.groups("drifted"), verification.groups("unknown", EXPIRED)
-    document = _document(worked, verification)
-    if not repairs or not (drifted or expired):
-        session.emit(document, _shown(worked, verification))
-        return FOUND if drifted else UNKNOWN if verification.differences else DONE
-    if not session.as_json or not yes:
-        session.err.print(_shown(worked, verification))
-    if drifted and not session.confirm(f"Add what is missing to {counted(drifted, 'group')}?", yes=yes):
-        session.emit(document, "nothing repaired")
-        return FOUND
-    question = f"{counted(expired, 'group')} may count what has expired. Set each to what its sources show, too?"
-    unknown = bool(expired) and (unknown or (not yes and session.confirm(question, yes=False)))
-    repaired, refused = verification.repair(unknown=unknown)
-    told = f"{counted(repaired, 'group')} repaired"
-    told += f"; {counted(refused, 'group')} left: repaired by another run meanwhile, verify again" if refused else ""
-    session.emit(document | {"repaired": repaired, "refused": refused}, told)
-    left = verification.groups("unknown") - (expired if unknown else 0) + verification.groups("waits")
-    return FOUND if refused else UNKNOWN if left else DONE
-
-
-def _shown(worked: Worked, verification: Verification) -> RenderableType:
-    found = verification.differences
-    drifted, unknown = verification.groups("drifted"), verification.groups("unknown")
+    if repair:
+        manner |= {"outlives": GIVEN_UP_SETTLED, "unknown": unknown}
+    verification = runner_of(session, Verification, names=names, run=run, sample=sample, **manner)
+    work = work_off(session, verification)
+    drifted, unknowns = verification.groups("drifted"), verification.groups("unknown")
+    expired = verification.groups("unknown", EXPIRED) if unknown else 0
     waiting = verification.groups("waits")
-    cannot = f", {number(unknown)} of {number(verification.compared)} cannot be verified"
-    total = Text.assemble(
-        f"{counted(verification.compared, 'group')} compared: ",
-        (f"{number(drifted)} drifted", BAD) if drifted else ("none drifted", GOOD),
-        (cannot if unknown else "", WARNING),
-        (f", {number(waiting)} wait for the quarantine" if waiting else "", WARNING),
-        (f"; {span(worked.seconds)}, {number(round(worked.units))} units", QUIET),
-    )
-    if not found:
-        return total
-    rows = [(difference, *each) for difference in found for each in difference.missing.items()]
-    columns = ("declaration", "group", "attribute", "missing", "verdict")
-    shown = grid(*columns, numbers=("missing",), keep=("declaration", "attribute"))
-    for difference, attribute, missing in rows[:_MOST_ROWS]:
-        group = group_text(difference.group) or "in total"
-        signed = f"{'+' if missing > 0 else ''}{number(missing)}"
-        told = f"{difference.verdict}: {difference.reason}" if difference.reason else difference.verdict
-        verdict = Text(told, BAD if difference.verdict == "drifted" else WARNING)
-        shown.add_row(difference.name, group, attribute, signed, verdict)
-    rest = [Text(f"{number(len(rows) - _MOST_ROWS)} more; --json has all", QUIET)] if len(rows) > _MOST_ROWS else []
-    return Group(shown, *rest, total)
-
-
-def _document(worked: Worked, verification: Verification) -> dict[str, Any]:
     differences = [
         {
-            "declaration": difference.name,
-            "values": dict(difference.group),
-            "missing": dict(difference.missing),
-            "verdict": difference.verdict,
-            "reason": difference.reason or None,
+            "declaration": each.name,
+            "values": dict(each.group),
+            "missing": dict(each.missing),
+            "verdict": each.verdict,
+            "reason": each.reason or None,
         }
-        for difference in verification.differences
+        for each in verification.differences
     ]
-    compared = {"compared": verification.compared, "differences": differences}
-    return {**worked.document(), **compared, "repaired": None, "refused": None}
+    document = work | {"compared": verification.compared, "differences": differences}
+    total = f"{counted(verification.compared, 'group')} compared: {drifted or 'none'} drifted, {unknowns} cannot be"
+    total += f" verified, {waiting} wait for the quarantine; {span(work['seconds'])}, {_cost(work)}"
+    lines = [*table(differences), total]
+    if not repair or not drifted + expired:
+        session.emit(document, lines)
+        return FOUND if drifted else UNKNOWN if verification.differences else DONE
+    for line in lines if not session.as_json or not yes else ():
+        session.tell(line)
+    also = f", and set {counted(expired, 'group')} that may count what has expired" if expired else ""
+    if not session.confirm(f"Add what is missing to {counted(drifted, 'group')}{also}?", yes=yes):
+        session.emit(document, "nothing repaired")
+        return FOUND
+    repaired, refused = verification.repair(unknown=unknown)
+    others = f"; {counted(refused, 'group')} left: repaired by another run meanwhile, verify again" if refused else ""
+    document |= {"repaired": repaired, "refused": refused}
+    session.emit(document, f"{counted(repaired, 'group')} repaired{others}")
+    return FOUND if refused else UNKNOWN if unknowns - expired + waiting else DONE
