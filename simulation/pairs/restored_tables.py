@@ -107,7 +107,7 @@ class Restored:
         return runner
 
     def repair(self) -> Verification:
-        """Run `counters repair`; before that `counters backfill`, if not everything is complete."""
+        """Run `counters verify --repair`; before that `counters backfill`, if not everything is complete."""
         for _ in range(_MOST_BACKFILLS):
             registry = read_registry(self.table)
             if all(entry.is_complete for entry in registry.names.values()):

@@ -266,7 +266,7 @@ def test_a_checkpoint_that_is_malformed_is_refused_until_it_is_deleted(
     bench.table.put_item(TableName=bench.table.name, Item={**item, **spoiled})
     bench.clock.advance(HOUR)
     record = _sell(bench, shard)
-    with pytest.raises(CheckpointError, match="delete it, then run `counters repair`"):
+    with pytest.raises(CheckpointError, match="delete it, then run `counters verify --repair`"):
         bench.deliver([record], shard, bench.process())
     assert _count(bench) == 1
     bench.table.delete_item(TableName=bench.table.name, Key=key)

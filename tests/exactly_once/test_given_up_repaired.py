@@ -1,4 +1,4 @@
-"""What Lambda gave up on: whatever was counted of it, and whatever came after, `counters repair` makes counts exact.
+"""What Lambda gave up on: whatever was counted of it, and whatever came after, a repair makes counts exact.
 
 Where events have gone meanwhile, a group may be unknown instead: here a quarter to a third are, as events live for
 minutes and Lambda gives up after a day.

@@ -1,4 +1,4 @@
-"""A restored table: an aggregator is deployed on a copy of any moment, and `counters repair` makes it exact."""
+"""A restored table: an aggregator is deployed on a copy of any moment, and a repair makes it exact."""
 
 from __future__ import annotations
 

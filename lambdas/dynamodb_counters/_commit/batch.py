@@ -191,7 +191,7 @@ class Aggregator:
         if age > GUARANTEE:
             raise CheckpointError(
                 f"record {stream_number(oldest.sequence)} of {shard} is {age / HOUR:.1f} hours old: expected at most "
-                f"{GUARANTEE / HOUR:.1f}; Lambda gives it up, and `counters repair` counts it"
+                f"{GUARANTEE / HOUR:.1f}; Lambda gives it up, and `counters verify --repair` counts it"
             )
 
     def _count(self, shard: str, changes: Sequence[Change], deadline: float, report: Report) -> None:

@@ -174,8 +174,8 @@ def checkpoint_of(item: Mapping[str, Any]) -> Checkpoint:
     """Return the checkpoint that a shard's item holds, if there is one; refuse one that is malformed."""
     if item and _readable(item) is None:
         raise CheckpointError(
-            f"the item {item[PK]['S']!r}, {item[SK]['S']!r} is malformed: delete it, then run `counters repair`, as "
-            "records may have been counted twice"
+            f"the item {item[PK]['S']!r}, {item[SK]['S']!r} is malformed: delete it, then run `counters verify "
+            "--repair`, as records may have been counted twice"
         )
     return Checkpoint.of(item)
 
