@@ -353,10 +353,14 @@ class MotoTable:
             **more,
         )
         self.stream_arn: str = created["TableDescription"]["LatestStreamArn"]
-        backend: Any = dynamodb_backends[DEFAULT_ACCOUNT_ID][_REGION]
-        self._moto = backend.tables[self.name]
         self.shard: str = self._moto.stream_shard.id
         self._read = 0
+
+    @property
+    def _moto(self) -> Any:
+        """Look up the table: after a failed transaction, moto has another object in its place."""
+        backend: Any = dynamodb_backends[DEFAULT_ACCOUNT_ID][_REGION]
+        return backend.tables[self.name]
 
     def items(self) -> list[dict[str, Any]]:
         """Return all items."""

@@ -183,6 +183,14 @@ def test_a_transaction_that_is_refused_leaves_nothing_to_count() -> None:
         assert counters.get(teams, team="red").measures == {"n": 2, "points": 2}
 
 
+def test_what_comes_after_a_transaction_that_is_refused_is_counted() -> None:
+    with counters_in_memory([VIEWS]) as counters:
+        counters.accept(VIEW, view())
+        assert counters.record_once(VIEW, view(), [VIEWS]).status == "duplicate"
+        counters.accept_many(VIEW, [view(1), view(2)])
+        assert counters.get(VIEWS, HOME).measures == {"views": 3}
+
+
 def test_two_tables_of_counts_are_apart() -> None:
     with counters_in_memory([VIEWS]) as one, counters_in_memory([VIEWS]) as other:
         one.accept_many(VIEW, [view(number) for number in range(30)])
