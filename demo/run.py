@@ -54,7 +54,7 @@ def keep(deployment: Deployment, examples: Iterable[Example], sleep: Callable[[f
         *(f"The live page of {stack}: {url}" for stack, url in deployment.page_urls().items()),
         "In another terminal, in the project's directory:",
         "",
-        *(f"export {name}={shlex.quote(value)}" for name, value in deployment.emulator.exports().items()),
+        *(f"export {name}={shlex.quote(value)}" for name, value in deployment.emulator.address().items()),
         f'counters() {{ PYTHONPATH=lambdas {shlex.quote(sys.executable)} -m dynamodb_counters.cli.main "$@"; }}',
     ]
     for example in examples:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -17,13 +15,7 @@ from dynamodb_counters._dev import cdk
 from dynamodb_counters._dev.emulator import SERVER, Emulator
 
 _KILLING: Final = Path(__file__).with_name("killing_server.py")
-_PROJECT: Final = Path(__file__).resolve().parents[2]
-APP: Final = cdk.App(
-    # The pinned CLI, and this interpreter.
-    _PROJECT,
-    (str(_PROJECT / "node_modules" / ".bin" / "cdk"),),
-    f"{shlex.quote(sys.executable)} app.py",
-)
+PROJECT: Final = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -57,5 +49,5 @@ def deployed(progress: Progress, stacks: Sequence[str], max_seconds: int) -> Ite
     with Emulator.start(max_seconds=max_seconds, server=(_KILLING, SERVER)) as emulator:
         cdk.bootstrap(emulator)
         progress(f"deploying to {emulator.endpoint_url} with the CDK CLI")
-        app = replace(APP, command=f"{APP.command} {' '.join(stacks)}")
-        yield Deployment(emulator, cdk.deploy(emulator, app))
+        app = f"python3 app.py {' '.join(stacks)}"
+        yield Deployment(emulator, cdk.deploy(emulator, PROJECT, app=app))

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from demo.platform.deployment import APP, Deployment
+from demo.platform.deployment import Deployment
 from dynamodb_counters._dev import cdk
 from dynamodb_counters._dev.emulator import Emulator
 from simulation.night import NIGHT
@@ -105,7 +105,7 @@ def deployment(request: pytest.FixtureRequest) -> Iterator[Deployment]:
         return
     with Emulator.start(max_seconds=3600) as emulator:
         cdk.bootstrap(emulator)
-        yield Deployment(emulator, cdk.deploy(emulator, APP))
+        yield Deployment(emulator, cdk.deploy(emulator, PROJECT))
 
 
 @pytest.fixture(scope="session")

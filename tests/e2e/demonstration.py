@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from demo.platform.deployment import Deployment
+from dynamodb_counters._dev.cdk import outputs
 from dynamodb_counters._dev.emulator import Emulator
 from tests.integration.waiting import eventually
 
@@ -89,9 +90,7 @@ class Run:
         key = self.wait_for(r"export AWS_ACCESS_KEY_ID=(\w+)", self.output)[1]
         [directory] = self.temporary.glob("emulator-*")
         emulator = Emulator(self.port, directory, key)
-        stacks = emulator.client("cloudformation").describe_stacks()["Stacks"]
-        outputs = {stack["StackName"]: {o["OutputKey"]: o["OutputValue"] for o in stack["Outputs"]} for stack in stacks}
-        return Deployment(emulator, outputs)
+        return Deployment(emulator, outputs(emulator))
 
     def assert_nothing_is_left(self, port: int) -> None:
         with socket.socket() as probe:

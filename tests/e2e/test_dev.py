@@ -111,7 +111,7 @@ def test_an_app_is_deployed_counted_changed_and_gone(app: Path, tmp_path: Path) 
         # In bulk, by PartiQL.
         (app / "orders.jsonl").write_text("".join(f'{{"shop":"b","id":"{n}","at":"{now}"}}\n' for n in (1, 2, 2)))
         counters("accept", "order", "--file", "orders.jsonl")
-        for line in ("shops shop=a: orders=1", "shops shop=b: orders=2", "last_day shop=b: total=2"):
+        for line in ("shops shop=a: orders=1", "shops shop=b: orders=2", "last_day shop=b: count=2"):
             _wait_for(f"^{re.escape(line)}$", printed, process)
 
         (app / "test_app.py").write_text("1")

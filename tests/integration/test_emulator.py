@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import io
-import json
 import os
 import signal
 import socket
@@ -121,51 +120,6 @@ def _other_addresses() -> set[str]:
             return set()
         address: str = probe.getsockname()[0]
         return {address} - {"127.0.0.1"}
-
-
-_NOTES = """
-import json, os, pathlib
-def handler(event, context):
-    notes = pathlib.Path(os.environ["NOTES"])
-    numbers = [record["dynamodb"]["Keys"]["pk"]["S"] for record in event["Records"]]
-    with notes.open("a") as file:
-        file.write(json.dumps(numbers) + "\\n")
-    first = event["Records"][0]["dynamodb"]["SequenceNumber"]
-    done = len(notes.read_text().splitlines()) > 1
-    return {"batchItemFailures": [] if done else [{"itemIdentifier": first}]}
-"""
-
-
-def test_a_mapping_filters_and_delivers_again_what_its_function_reports(tmp_path: Path) -> None:
-    notes = tmp_path / "notes"
-    pattern = {"eventName": ["INSERT"], "dynamodb": {"NewImage": {"_type": {"S": ["_crossing"]}}}}
-    with Emulator.start(max_seconds=600) as emulator:
-        dynamodb, functions = emulator.client("dynamodb"), emulator.client("lambda")
-        create_table(dynamodb, "crossings")
-        code = io.BytesIO()
-        with zipfile.ZipFile(code, "w") as archive:
-            archive.writestr("index.py", _NOTES)
-        functions.create_function(
-            FunctionName="notes",
-            Runtime="python3.13",
-            Handler="index.handler",
-            Role=f"arn:aws:iam::{emulator.account}:role/any",
-            Code={"ZipFile": code.getvalue()},
-            Environment={"Variables": {"NOTES": str(notes)}},
-        )
-        functions.get_waiter("function_active_v2").wait(FunctionName="notes")
-        for number, kind in enumerate(("view", "_crossing", "view", "_crossing")):
-            item = {"pk": {"S": str(number)}, "sk": {"S": "s"}, "_type": {"S": kind}}
-            dynamodb.put_item(TableName="crossings", Item=item)
-        functions.create_event_source_mapping(
-            EventSourceArn=dynamodb.describe_table(TableName="crossings")["Table"]["LatestStreamArn"],
-            FunctionName="notes",
-            StartingPosition="TRIM_HORIZON",
-            FilterCriteria={"Filters": [{"Pattern": json.dumps(pattern)}]},
-            FunctionResponseTypes=["ReportBatchItemFailures"],
-        )
-        assert eventually(lambda: notes.exists() and len(notes.read_text().splitlines()) > 1)
-        assert notes.read_text().splitlines() == ['["1", "3"]'] * 2
 
 
 def test_a_table_is_asked_by_its_arn_as_by_its_name() -> None:

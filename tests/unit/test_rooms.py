@@ -31,8 +31,8 @@ _ROOMS = {
         _writes _commit _reads
         _backfill _erase
         _counters
-        _dev
         _http
+        _dev
         handlers cli
         testing
         _pytest_plugin

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from dynamodb_counters._dev import supervisor
 from dynamodb_counters._dev.emulator import Emulator
 from dynamodb_counters.errors import CountersError
 
-_CLI: Final = Path("node_modules", ".bin", "cdk")
+_MAX_SECONDS: Final = 600
 _TAIL_LINES: Final = 60
-# Quiet, but nothing that changes a template: the same one must go to the emulator and to AWS.
-_FLAGS: Final = ("--no-notices", "--no-color", "--ci")
-_STACKS_AT_ONCE: Final = 8
-"""The CLI waits most of the time, for a stack's state to change."""
+_QUALIFIER: Final = "hnb659fds"
+# Nothing but the qualifier changes a template: the same one must go to the emulator and to AWS.
+_FLAGS: Final = ("--no-notices", "--no-color", "--ci", "--context", f"@aws-cdk/core:bootstrapQualifier={_QUALIFIER}")
 
 QUIET: Final = {
     # The CDK's built-in rules take two thirds of a synth and change no template: tests of the app apply them.
@@ -32,14 +27,12 @@ QUIET: Final = {
     "NODE_NO_WARNINGS": "1",
     "JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION": "true",
     "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
+    "CDK_DISABLE_CLI_TELEMETRY": "true",
+    "CDK_DISABLE_VERSION_CHECK": "true",
 }
 
 _SUFFIXES: Final = (".css", ".html", ".js", ".json", ".jsx", ".mjs", ".py", ".toml", ".ts", ".tsx", ".yaml", ".yml")
-_NO_SOURCES: Final = frozenset(("__pycache__", "build", "cdk.out", "dist", "node_modules", "tests"))
-_WRITTEN_BY_THE_CLI: Final = "cdk.context.json"
-_QUALIFIER: Final = "hnb659fds"
-_BOOTSTRAP_VERSION: Final = "30"
-"""Newer than any app asks for."""
+_NO_SOURCES: Final = frozenset(("__pycache__", "build", "cdk.context.json", "cdk.out", "dist", "node_modules", "tests"))
 
 
 class CdkError(CountersError):
@@ -50,104 +43,80 @@ class CdkError(CountersError):
         self.lines = list(lines)
 
 
-@dataclass(frozen=True)
-class App:
-    """A CDK app: its directory, the CLI that deploys it, and what it is run with; by default as its cdk.json says."""
-
-    directory: Path
-    cli: Sequence[str]
-    command: str | None = None
-
-
-class SourceFiles:
-    """The source files below a directory; tests, virtual environments and hidden folders are left out."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory.resolve()
-        self._known = self._stamps()
-
-    def changed(self) -> list[str]:
-        before, self._known = self._known, self._stamps()
-        return sorted({name for name, _ in self._known.items() ^ before.items()})
-
-    def _stamps(self) -> dict[str, tuple[int, int]]:
-        stamps = {}
-        for folder, folders, names in os.walk(self._directory):
-            sources = [name for name in folders if name not in _NO_SOURCES and not name.startswith(".")]
-            folders[:] = [name for name in sources if not Path(folder, name, "pyvenv.cfg").exists()]
-            for path in (Path(folder, name) for name in names if name.endswith(_SUFFIXES)):
-                if not path.name.startswith("test_") and path.name != _WRITTEN_BY_THE_CLI:
-                    with suppress(OSError):  # It may be gone since it was listed.
-                        status = path.stat()
-                        stamps[str(path.relative_to(self._directory))] = status.st_mtime_ns, status.st_size
-        return stamps
-
-
-def find_cli(directory: Path, which: Callable[[str], str | None] = shutil.which) -> tuple[str, ...]:
-    """The command of the CLI: the project's own, or the one on the PATH; CdkError without any."""
-    for place in (directory, *directory.parents):
-        if (place / _CLI).exists():
-            return (str(place / _CLI),)
-    if found := which("cdk"):
-        return (found,)
-    raise CdkError("the CDK CLI is missing: install Node 20 or newer, then `npm install aws-cdk@2`")
-
-
-def bootstrap(emulator: Emulator) -> None:
-    """Make what `cdk bootstrap` leaves: the bucket of assets, and its version."""
-    bucket = f"cdk-{_QUALIFIER}-assets-{emulator.account}-{emulator.region}"
-    emulator.client("s3").create_bucket(Bucket=bucket)
-    emulator.client("ssm").put_parameter(
-        Name=f"/cdk-bootstrap/{_QUALIFIER}/version", Value=_BOOTSTRAP_VERSION, Type="String", Overwrite=True
-    )
-
-
-def deploy(emulator: Emulator, app: App, stacks: Sequence[str] = ()) -> dict[str, dict[str, str]]:
-    """Deploy stacks of the app, by default all; return their outputs by stack name."""
-    outputs = Path(tempfile.mkdtemp(prefix="cdk-", dir=emulator.directory), "outputs.json")
-    # "direct", because the emulator cannot replace the change set of an earlier deployment.
-    options = [*(stacks or ["--all"]), "--require-approval", "never", "--method", "direct", "--progress", "events"]
-    options += ["--concurrency", str(_STACKS_AT_ONCE), "--outputs-file", str(outputs)]
-    run(emulator, app, ["deploy", *options])
-    # Without outputs there is no file.
-    found: dict[str, dict[str, str]] = json.loads(outputs.read_text()) if outputs.exists() else {}
+def source_files(directory: Path) -> set[tuple[str, int]]:
+    """Return the source files below a directory, each with when it was written last."""
+    found = set()
+    for folder, folders, names in os.walk(directory):
+        inner = (name for name in folders if name not in _NO_SOURCES and not name.startswith("."))
+        folders[:] = [name for name in inner if not Path(folder, name, "pyvenv.cfg").exists()]
+        for name in names:
+            if name.endswith(_SUFFIXES) and not name.startswith("test_") and name not in _NO_SOURCES:
+                path = Path(folder, name)
+                with suppress(OSError):  # It may be gone since it was listed.
+                    found.add((str(path.relative_to(directory)), path.stat().st_mtime_ns))
     return found
 
 
-def run(emulator: Emulator, app: App, command: Sequence[str]) -> list[str]:
-    """Run a command of the CLI; return the lines that it printed."""
-    options = ["--app", app.command] if app.command else []
+def bootstrap(emulator: Emulator) -> None:
+    """Make what `cdk bootstrap` leaves: the bucket of assets, and its version, newer than any app asks for."""
+    bucket = f"cdk-{_QUALIFIER}-assets-{emulator.account}-{emulator.region}"
+    emulator.client("s3").create_bucket(Bucket=bucket)
+    emulator.client("ssm").put_parameter(Name=f"/cdk-bootstrap/{_QUALIFIER}/version", Value="30", Type="String")
+
+
+def deploy(emulator: Emulator, directory: Path, app: str | None = None) -> dict[str, dict[str, str]]:
+    """Deploy the app of a directory; return the outputs of all its stacks."""
+    # "direct", because the emulator cannot replace the change set of an earlier deployment. The CLI waits most of the
+    # time, for a stack's state to change: hence many at once.
+    options = ["--require-approval", "never", "--method", "direct", "--progress", "events", "--concurrency", "8"]
+    run(emulator, directory, ["deploy", "--all", *options], app)
+    return outputs(emulator)
+
+
+def outputs(emulator: Emulator) -> dict[str, dict[str, str]]:
+    """Return the outputs of what is deployed, by stack."""
+    stacks = emulator.client("cloudformation").describe_stacks()["Stacks"]
+    return {
+        stack["StackName"]: {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", ())}
+        for stack in stacks
+    }
+
+
+def run(emulator: Emulator, directory: Path, command: Sequence[str], app: str | None = None) -> list[str]:
+    """Run a command of the CLI, on an `app` other than that of its cdk.json; return the lines that it printed."""
+    options = ["--app", app] if app else []
     # The emulator has one shard per stream and does not name it.
-    options += ["--context", "single_shard_stream=true"]
-    options += ["--context", f"@aws-cdk/core:bootstrapQualifier={_QUALIFIER}"]
-    process = supervisor.start(
-        [*app.cli, *command, *options, "--output", tempfile.mkdtemp(prefix="cdk-", dir=emulator.directory), *_FLAGS],
-        environment=_environment(emulator),
-        output=subprocess.PIPE,
-        max_seconds=600,
-        directory=app.directory,
-    )
-    assert process.stdout is not None
+    options += ["--context", "single_shard_stream=true", *_FLAGS]
+    options += ["--output", tempfile.mkdtemp(prefix="cdk-", dir=emulator.directory)]
     try:
-        with process.stdout:
-            lines = [line.decode(errors="replace").rstrip() for line in process.stdout]
-    finally:
-        status = supervisor.stop(process)
-    if status:
-        raise CdkError(f"`cdk {command[0]}` ended with status {status}", lines[-_TAIL_LINES:])
+        done = subprocess.run(
+            ["cdk", *command, *options],
+            cwd=directory,
+            env=_environment(emulator, directory),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            errors="replace",
+            # What it starts, such as the app, ends with the emulator at the latest.
+            process_group=emulator.group,
+            timeout=_MAX_SECONDS,
+            check=False,
+        )
+    except FileNotFoundError:
+        reason = "the CDK CLI is missing: install Node 20 or newer, then `npm install aws-cdk@2`"
+        raise CdkError(reason) from None
+    except subprocess.TimeoutExpired as error:
+        raise CdkError(f"`cdk {command[0]}` took longer than {_MAX_SECONDS} s") from error
+    lines = [line.rstrip() for line in done.stdout.splitlines()]
+    if done.returncode:
+        raise CdkError(f"`cdk {command[0]}` ended with status {done.returncode}", lines[-_TAIL_LINES:])
     return lines
 
 
-def _environment(emulator: Emulator) -> dict[str, str]:
+def _environment(emulator: Emulator, directory: Path) -> dict[str, str]:
     environment = emulator.environment()
-    search = [str(Path(sys.executable).parent), environment.get("PATH", os.defpath)]
-    return {
-        **environment,
-        # A bare "python" in cdk.json must be this one.
-        "PATH": os.pathsep.join(search),
-        "TMPDIR": str(emulator.directory),
-        "CDK_HOME": str(emulator.directory / "cdk-home"),
-        "CDK_DISABLE_CLI_TELEMETRY": "true",
-        "CDK_DISABLE_VERSION_CHECK": "true",
-        **QUIET,
-    }
+    # The project's own CLI comes first; a bare "python" in cdk.json must be this one.
+    own = [str(place / "node_modules" / ".bin") for place in (directory, *directory.parents)]
+    path = [str(Path(sys.executable).parent), *own, environment.get("PATH", os.defpath)]
+    settings = {"CDK_HOME": str(emulator.directory / "cdk-home"), "TMPDIR": str(emulator.directory)}
+    return {**environment, **QUIET, **settings, "PATH": os.pathsep.join(path)}

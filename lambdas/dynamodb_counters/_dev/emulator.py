@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -15,34 +17,31 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 import botocore.session
 from botocore.config import Config
 
-from dynamodb_counters._dev import supervisor
 from dynamodb_counters.errors import CountersError
 
-SERVER = Path(__file__).with_name("server.py")
-_HOST = "127.0.0.1"
-_REGION = "us-east-1"
-_READY_SECONDS = 60.0
-_TAIL_CHARACTERS = 4000
+SERVER: Final = Path(__file__).with_name("server.py")
+_HOST: Final = "127.0.0.1"
+_REGION: Final = "us-east-1"
+_READY_SECONDS: Final = 60.0
+_TAIL_CHARACTERS: Final = 4000
+_NOWHERE: Final = os.devnull
 # The user's own account, profile and proxies must not reach the emulator or its clients.
-_PRIVATE_PREFIXES = ("AWS_", "CDK_", "BOTO_")
-_NOWHERE = os.devnull
-_AWS_SETTINGS = {
-    # No signature is checked: who knows the access key gets in.
-    "AWS_SECRET_ACCESS_KEY": "test",
+_PRIVATE_PREFIXES: Final = ("AWS_", "CDK_", "BOTO_")
+_SIGNED_WITH: Final = "test"
+"""No signature is checked: who knows the access key gets in."""
+_AWS_SETTINGS: Final = {
     "AWS_REGION": _REGION,
-    "AWS_DEFAULT_REGION": _REGION,
     "AWS_CONFIG_FILE": _NOWHERE,
     "AWS_SHARED_CREDENTIALS_FILE": _NOWHERE,
     "AWS_EC2_METADATA_DISABLED": "true",
     "NO_PROXY": "127.0.0.1,localhost",
     "no_proxy": "127.0.0.1,localhost",
 }
-_EXPORTED = ("AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 
 class EmulatorError(CountersError):
@@ -51,12 +50,14 @@ class EmulatorError(CountersError):
 
 @dataclass(frozen=True)
 class Emulator:
-    """A running emulator: everything in its directory is removed with it."""
+    """A running emulator: everything in its directory and in its group of processes ends with it."""
 
     port: int
     directory: Path
     key: str = field(repr=False)
     """The access key, of this run only: a web page that finds the port must not be able to use it."""
+    group: int | None = None
+    """Of processes: what else runs on its behalf joins it."""
     account: str = "000000000000"
     region: str = _REGION
 
@@ -71,19 +72,13 @@ class Emulator:
     def environment(self) -> dict[str, str]:
         """The environment of a process that talks to the emulator: this one's without its AWS and CDK settings."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_PRIVATE_PREFIXES)}
-        return {
-            **kept,
-            **_AWS_SETTINGS,
-            "AWS_ACCESS_KEY_ID": self.key,
-            "AWS_ENDPOINT_URL": self.endpoint_url,
-            "CDK_DEFAULT_ACCOUNT": self.account,
-            "CDK_DEFAULT_REGION": self.region,
-        }
+        place = {"CDK_DEFAULT_ACCOUNT": self.account, "CDK_DEFAULT_REGION": self.region}
+        return {**kept, **_AWS_SETTINGS, **self.address(), **place}
 
-    def exports(self) -> dict[str, str]:
+    def address(self) -> dict[str, str]:
         """The variables that lead AWS SDKs and `counters` in another terminal here."""
-        environment = self.environment()
-        return {name: environment[name] for name in _EXPORTED}
+        key = {"AWS_ACCESS_KEY_ID": self.key, "AWS_SECRET_ACCESS_KEY": _SIGNED_WITH}
+        return {"AWS_ENDPOINT_URL": self.endpoint_url, "AWS_DEFAULT_REGION": self.region, **key}
 
     def client(self, service: str) -> Any:
         """Create a client of an emulated service for many threads, independent of this user's AWS configuration."""
@@ -94,9 +89,14 @@ class Emulator:
             region_name=self.region,
             endpoint_url=self.endpoint_url,
             aws_access_key_id=self.key,
-            aws_secret_access_key=_AWS_SETTINGS["AWS_SECRET_ACCESS_KEY"],
+            aws_secret_access_key=_SIGNED_WITH,
             config=Config(max_pool_connections=32, proxies={}),
         )
+
+    def listed(self, service: str, operation: str, kind: str) -> list[Any]:
+        """List all that there is of a kind."""
+        pages = self.client(service).get_paginator(operation).paginate()
+        return [found for page in pages for found in page[kind]]
 
     @classmethod
     @contextlib.contextmanager
@@ -110,39 +110,48 @@ class Emulator:
         server: Sequence[Path] = (SERVER,),
     ) -> Iterator[Emulator]:
         """Run an emulator for the length of a `with` block, at most `max_seconds`; port 0 is any that is free."""
-        # It answers who has the key, by default one of this run only, and says in each answer whether it `is_alone`:
-        # only its functions count its tables, and read the control item before each batch. No process, port or file
-        # remains, even when this process is interrupted or killed.
+        # It says in each answer whether it `is_alone`: only its functions count its tables, and read the registry
+        # before each batch. No process, port or file remains, even when this process is interrupted or killed.
         if find_spec("ministack") is None:
             raise EmulatorError("the emulator is not installed: pip install 'cdk-dynamodb-counters[dev]'")
+        port, key = _free_port(port), key or f"LOCAL{secrets.token_hex(16).upper()}"
         # Resolved, because macOS keeps temporary files behind a symbolic link, and tools compare paths as text.
         directory = Path(tempfile.mkdtemp(prefix="emulator-")).resolve()
-        emulator = cls(_free_port(port), directory, key or f"LOCAL{secrets.token_hex(16).upper()}")
-        with emulator.log.open("wb+") as output:
-            process = supervisor.start(
+        starting = cls(port, directory, key)
+        with starting.log.open("wb+") as output:
+            process = subprocess.Popen(
                 [sys.executable, "-P", *map(str, server)],
-                environment=_server_environment(emulator) | ({"COUNTERS_DEV": "alone"} if is_alone else {}),
-                output=output,
-                max_seconds=max_seconds,
-                directory=emulator.directory,
-                remove_directory=True,
+                # It ends when this is closed, thus with this process.
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=directory,
+                env=_server_environment(starting, max_seconds) | ({"COUNTERS_DEV": "alone"} if is_alone else {}),
+                # Ctrl-C in a terminal is for this process, which then ends the group.
+                process_group=0,
             )
             try:
-                _wait_until_ready(emulator, process, output)
-                yield emulator
+                _wait_until_ready(starting, process, output)
+                yield cls(port, directory, key, process.pid)
             finally:
-                supervisor.stop(process)
+                # Killed, not asked to end: nothing here is worth saving, and one signal reaches the whole group.
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+                # Again, where a process of the group was still writing.
+                for _ in range(3):
+                    shutil.rmtree(directory, ignore_errors=True)
 
 
-def _server_environment(emulator: Emulator) -> dict[str, str]:
+def _server_environment(emulator: Emulator, max_seconds: int) -> dict[str, str]:
     # Little more than PATH: the emulated Lambda functions inherit all of it.
     return {
         "PATH": os.environ.get("PATH", os.defpath),
-        "LANG": "C.UTF-8",
         "HOME": str(emulator.directory),
         "TMPDIR": str(emulator.directory),
+        "COUNTERS_MAX_SECONDS": str(max_seconds),
         **_AWS_SETTINGS,
-        "AWS_ACCESS_KEY_ID": emulator.key,
+        **emulator.address(),
         # The functions': ministack takes their account's id for their access key.
         "AWS_SESSION_TOKEN": emulator.key,
         # As AWS sets it: the functions' clients name it with each request.
@@ -150,8 +159,6 @@ def _server_environment(emulator: Emulator) -> dict[str, str]:
         "BIND_HOST": _HOST,
         "MINISTACK_HOST": _HOST,
         "GATEWAY_PORT": str(emulator.port),
-        "MINISTACK_ACCOUNT_ID": emulator.account,
-        "MINISTACK_REGION": emulator.region,
         # Both would listen on every interface.
         "SFTP_ENABLED": "0",
         "IOT_MTLS_ENABLED": "0",
@@ -161,14 +168,13 @@ def _server_environment(emulator: Emulator) -> dict[str, str]:
 
 
 def _free_port(wanted: int) -> int:
-    with socket.socket() as probe:
+    try:
         # As servers do: a port whose last connections are only closing is free.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((_HOST, wanted))
-        except OSError as error:
-            raise EmulatorError(f"invalid port={wanted}: expected a free one ({error.strerror})") from error
-        return int(probe.getsockname()[1])
+        with socket.create_server((_HOST, wanted)) as probe:
+            return int(probe.getsockname()[1])
+    except OSError as error:
+        expected = f"a free one, or --port 0 for any ({error.strerror})"
+        raise EmulatorError(f"invalid port={wanted}: expected {expected}") from error
 
 
 def _wait_until_ready(emulator: Emulator, process: subprocess.Popen[bytes], output: IO[bytes]) -> None:
@@ -178,9 +184,6 @@ def _wait_until_ready(emulator: Emulator, process: subprocess.Popen[bytes], outp
         with contextlib.suppress(OSError), opener.open(f"{emulator.endpoint_url}/_ministack/ready", timeout=1):
             return
         time.sleep(0.05)
-    status = process.poll()
-    reason = f"did not answer within {_READY_SECONDS:g} s" if status is None else f"ended with status {status}"
-    # Through the open file: its directory is removed as soon as the process has ended.
     output.seek(0)
     last = output.read().decode(errors="replace")[-_TAIL_CHARACTERS:].strip()
-    raise EmulatorError(f"The emulator {reason}. It printed last:\n{last}")
+    raise EmulatorError(f"the emulator did not start within {_READY_SECONDS:g} s; it printed last:\n{last}")

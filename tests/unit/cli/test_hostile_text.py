@@ -20,8 +20,7 @@ from dynamodb_counters import Aggregate, Attr, Count
 from dynamodb_counters._backfill.backfill import Estimate
 from dynamodb_counters._backfill.verification import Difference
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._dev import cdk
-from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER, Deployed, Function
+from dynamodb_counters._dev import cdk, deployed
 from dynamodb_counters._dev.emulator import Emulator
 from dynamodb_counters._timeline.tiers import HOUR
 from dynamodb_counters.cli import main
@@ -108,29 +107,21 @@ def blog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Blog]:
         yield blog
 
 
-class Logs:
-    """The client of a function's logs, which hold one line."""
-
-    def get_paginator(self, _: str) -> Logs:
-        return self
-
-    def paginate(self, **_: str) -> list[dict[str, Any]]:
-        return [{"events": [{"message": TEXT}]}]
-
-
 @pytest.fixture(autouse=True)
 def _emulator(blog: Blog, monkeypatch: pytest.MonkeyPatch) -> None:
     """For `counters dev`: an emulator that holds the table, where nothing takes time."""
-    clients = blog.clients | {"logs": Logs()}
-    told: dict[str, Any] = {"endpoint_url": "http://x", "environment": dict, "exports": dict, "directory": Path()}
-    emulator = SimpleNamespace(client=clients.__getitem__, **told)
-    found = Deployed(["blog"], [Function("Counting", "g", "blog", (*DECLARED, ODD))])
+    variables = {"Variables": {"TABLE_NAME": "blog"}}
+    function = {"FunctionName": "odd", "Handler": deployed.AGGREGATOR_HANDLER, "Environment": variables}
+    listed = {"TableNames": ["blog"], "Functions": [function], "Items": []}
+    told: dict[str, Any] = {"endpoint_url": "http://x", "environment": dict, "address": dict}
+    client = SimpleNamespace(invoke=lambda **_: None)
+    emulator = SimpleNamespace(client=lambda _: client, listed=lambda *names: listed[names[-1]], **told)
+    changed = {"aggregate": "odd", "values": {"url": TEXT}, "measures": {"n": 1}}
     monkeypatch.setattr(Emulator, "start", lambda **_: nullcontext(emulator))
-    monkeypatch.setattr(cdk, "deploy", lambda *_: {})
-    monkeypatch.setattr(cdk, "find_cli", lambda _: ("cdk",))
+    monkeypatch.setattr(cdk, "deploy", lambda *_: {"Stack": {"Text": TEXT}})
     monkeypatch.setattr(cdk, "bootstrap", lambda *_: None)
-    monkeypatch.setattr(dev, "deployed", lambda _: found)
-    monkeypatch.setattr(dev, "register", lambda *_: None)
+    monkeypatch.setattr(deployed.Logs, "new", lambda *_: [TEXT])
+    monkeypatch.setattr(dev, "ChangedCounts", lambda *_: SimpleNamespace(new=lambda: iter([changed])))
 
 
 @pytest.fixture(autouse=True)

@@ -1,11 +1,9 @@
-"""The CDK CLI is found, and its failure comes with what it printed."""
+"""The CDK CLI is found, sees nothing of the user's account, and its failure comes with what it printed."""
 
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
@@ -13,98 +11,67 @@ from dynamodb_counters._dev import cdk
 from dynamodb_counters._dev.emulator import Emulator
 
 
-def test_the_apps_own_cli_comes_first_then_the_one_on_the_path(tmp_path: Path) -> None:
-    inner = tmp_path / "infra"
-    inner.mkdir()
-    found = {"cdk": "/bin/cdk"}
-
-    assert cdk.find_cli(inner, found.get) == ("/bin/cdk",)
-
-    own = tmp_path / "node_modules" / ".bin" / "cdk"
-    own.parent.mkdir(parents=True)
-    own.touch()
-    assert cdk.find_cli(inner, found.get) == (str(own),)
+@pytest.fixture
+def emulator(tmp_path: Path) -> Emulator:
+    return Emulator(1, tmp_path, "KEY")
 
 
-def test_an_error_without_any_cli_says_what_to_install(tmp_path: Path) -> None:
+def write_cli(directory: Path, script: str) -> None:
+    directory.mkdir(parents=True)
+    cli = directory / "cdk"
+    cli.write_text(f"#!/bin/sh\n{script}\n")
+    cli.chmod(0o755)
+
+
+def test_the_apps_own_cli_comes_first_then_the_one_on_the_path(
+    emulator: Emulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = tmp_path / "project" / "infra"
+    app.mkdir(parents=True)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     with pytest.raises(cdk.CdkError, match="npm install aws-cdk@2"):
-        cdk.find_cli(tmp_path, lambda _: None)
+        cdk.run(emulator, app, ["deploy"])
+    write_cli(tmp_path / "bin", "echo path")
+    assert cdk.run(emulator, app, ["deploy"]) == ["path"]
+    write_cli(tmp_path / "project" / "node_modules" / ".bin", "echo own")
+    assert cdk.run(emulator, app, ["deploy"]) == ["own"]
 
 
-def test_a_failure_has_what_the_cli_printed_last(tmp_path: Path) -> None:
-    printed = "\\n".join(map(str, range(100)))
-    cli = (sys.executable, "-c", f"print('{printed}'); raise SystemExit(1)")
-    emulator = Emulator(1, tmp_path, "KEY")
+def test_a_failure_has_what_the_cli_printed_last(emulator: Emulator, tmp_path: Path) -> None:
+    write_cli(tmp_path / "node_modules" / ".bin", "seq 0 99; exit 1")
 
     with pytest.raises(cdk.CdkError) as failed:
-        cdk.deploy(emulator, cdk.App(tmp_path, cli))
+        cdk.deploy(emulator, tmp_path)
 
     assert str(failed.value) == "`cdk deploy` ended with status 1"
     assert failed.value.lines == [str(number) for number in range(40, 100)]
 
 
-def test_the_emulated_cli_never_sees_the_users_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cli_sees_the_emulator_never_the_users_account(
+    emulator: Emulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AWS_PROFILE", "production")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
-    show = "import os, sys; print(*(f'{k}={v}' for k, v in os.environ.items() if k[:4] == 'AWS_')); print(sys.argv)"
-    emulator = Emulator(1, tmp_path, "KEY")
+    write_cli(tmp_path / "node_modules" / ".bin", 'env; echo "$@"')
 
-    seen = cdk.run(emulator, cdk.App(tmp_path, (sys.executable, "-c", show)), ["deploy", "Shop"])
+    *environment, arguments = cdk.run(emulator, tmp_path, ["deploy", "Shop"], app="python app.py")
 
-    assert "AWS_ENDPOINT_URL=http://127.0.0.1:1" in seen[0]
-    assert f"AWS_ACCESS_KEY_ID={emulator.key}" in seen[0]
-    assert "production" not in seen[0]
-    assert "'deploy', 'Shop'" in seen[1]
-    assert "'--context', 'single_shard_stream=true'" in seen[1]
-
-
-class Account:
-    """An emulator that notes what is created."""
-
-    account, region = "000000000000", "us-east-1"
-
-    def __init__(self) -> None:
-        self.created: list[str] = []
-
-    def client(self, _: str) -> Any:
-        return self
-
-    def create_bucket(self, *, Bucket: str) -> None:  # noqa: N803
-        self.created.append(Bucket)
-
-    def put_parameter(self, *, Name: str, **_: Any) -> None:  # noqa: N803
-        self.created.append(Name)
+    assert {"AWS_ENDPOINT_URL=http://127.0.0.1:1", "AWS_ACCESS_KEY_ID=KEY"} <= {*environment}
+    assert not any(line.startswith("AWS_PROFILE") for line in environment)
+    assert arguments.startswith("deploy Shop --app python app.py --context single_shard_stream=true ")
+    # As it is bootstrapped.
+    assert " --context @aws-cdk/core:bootstrapQualifier=hnb659fds " in arguments
 
 
-def test_it_is_bootstrapped_as_the_app_is_told(tmp_path: Path) -> None:
-    account = Account()
-    cdk.bootstrap(cast("Emulator", account))
-    show = (sys.executable, "-c", "import sys; print(sys.argv)")
-    [arguments] = cdk.run(Emulator(1, tmp_path, "KEY"), cdk.App(tmp_path, show), ["deploy"])
-
-    assert account.created == ["cdk-hnb659fds-assets-000000000000-us-east-1", "/cdk-bootstrap/hnb659fds/version"]
-    assert "'--context', '@aws-cdk/core:bootstrapQualifier=hnb659fds'" in arguments
-
-
-def test_files_that_are_written_added_or_removed_are_reported_once(tmp_path: Path) -> None:
+def test_sources_are_known_by_when_they_were_written(tmp_path: Path) -> None:
     app, page = tmp_path / "app.py", tmp_path / "site" / "index.html"
     page.parent.mkdir()
-    app.write_text("1")
-    page.write_text("a")
-    files = cdk.SourceFiles(tmp_path)
-    assert files.changed() == []
+    app.touch()
+    page.touch()
+    before = cdk.source_files(tmp_path)
+    assert {name for name, _ in before} == {"app.py", "site/index.html"}
 
-    app.write_text("2")
     os.utime(app, ns=(0, 1))
-    page.unlink()
-    (tmp_path / "more.py").touch()
-
-    assert files.changed() == ["app.py", "more.py", "site/index.html"]
-    assert files.changed() == []
-
-
-def test_files_that_are_no_source_are_left_out(tmp_path: Path) -> None:
-    files = cdk.SourceFiles(tmp_path)
     for name in (
         "cdk.out/a.json",
         "node_modules/b.js",
@@ -113,11 +80,11 @@ def test_files_that_are_no_source_are_left_out(tmp_path: Path) -> None:
         "env/d.py",
         "__pycache__/e.py",
         "tests/f.py",
+        "orders.jsonl",
+        "test_app.py",
+        "cdk.context.json",
     ):
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.touch()
-    for name in ("orders.jsonl", "test_app.py", "cdk.context.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
 
-    assert files.changed() == []
+    assert cdk.source_files(tmp_path) ^ before == {entry for entry in before if entry[0] == "app.py"} | {("app.py", 1)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynamodb_counters._dev.server import refusal, unfinished
+from dynamodb_counters._dev.server import refusal
 
 KEY = "LOCAL0123456789"
 HOST = ("Host", "127.0.0.1:4566")
@@ -82,22 +82,3 @@ def test_all_else_takes_the_key(path: str, key: str) -> None:
     assert "access key" in refused(path, HOST)
     assert "access key" in refused(path, HOST, other, ("X-Amz-Security-Token", key))
     assert "access key" in refused(path, HOST, query=f"X-Amz-Credential={key}%2F2026&X-Amz-Security-Token={key}")
-
-
-@pytest.mark.parametrize(
-    ("source", "body", "is_unfinished"),
-    [
-        ("aws:dynamodb", {"batchItemFailures": [{"itemIdentifier": "1"}]}, True),
-        ("aws:dynamodb", '{"batchItemFailures": [{"itemIdentifier": "1"}]}', True),
-        ("aws:dynamodb", {"batchItemFailures": []}, False),
-        ("aws:dynamodb", {"state": {}}, False),
-        ("aws:dynamodb", None, False),
-        ("aws:dynamodb", "no JSON", False),
-        ("aws:sqs", {"batchItemFailures": [{"itemIdentifier": "1"}]}, False),
-    ],
-)
-def test_a_batch_of_a_stream_is_unfinished_if_its_function_says_so(
-    source: str, body: object, is_unfinished: bool
-) -> None:
-    assert unfinished({"Records": [{"eventSource": source}]}, {"body": body}) == is_unfinished
-    assert not unfinished({"source": "aws.events"}, {"body": body})

@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
+from dynamodb_counters._counters import Counters
 from dynamodb_counters._dev import cdk
-from dynamodb_counters._dev.deployed import MOST_ITEMS, Deployed, FunctionLogs, TableCounts, deployed, register
+from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER, ChangedCounts, Logs
 from dynamodb_counters._dev.emulator import Emulator
-from dynamodb_counters._http.resources import plain_measures
 from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.cli.output import group_text, number, span, stamp
 from dynamodb_counters.cli.session import DONE, Session, shared
 from dynamodb_counters.errors import CountersError
 
 _SECONDS_BETWEEN_LOOKS: Final = 1.0
+_MOST_NAMES: Final = 3
+_MOST_COUNTS: Final = 100
+"""Counts of a table that one look shows."""
 
 
 @click.command()
 @click.argument("command", nargs=-1, metavar="[-- COMMAND…]")
-@click.option("--stack", "stacks", multiple=True, metavar="NAME", help="Deploy this stack; repeatable. Default: all.")
 @click.option("--port", type=click.IntRange(0, 65535), default=4566, help="0: any that is free.")
 @shared
-def dev(session: Session, command: Sequence[str], *, stacks: Sequence[str], port: int) -> int:
+def dev(session: Session, command: Sequence[str], *, port: int) -> int:
     """Run the CDK app of this directory in an AWS emulator on this machine, without an account or Docker.
 
     Deploys it with the CDK CLI, prints its counts and logs as they come, deploys it again when its files change, and
@@ -36,90 +38,90 @@ def dev(session: Session, command: Sequence[str], *, stacks: Sequence[str], port
 
     Needs the extra `dev`: pip install 'cdk-dynamodb-counters[dev]'.
     """
-    directory = Path.cwd()
-    if not (directory / "cdk.json").is_file():
+    if not Path("cdk.json").is_file():
         raise click.UsageError("there is no cdk.json here: go to the app's directory")
-    app = cdk.App(directory, cdk.find_cli(directory))
-    files = cdk.SourceFiles(directory)
     with Emulator.start(max_seconds=DAY, port=port, is_alone=True) as emulator:
         cdk.bootstrap(emulator)
-        logs = FunctionLogs(emulator.client("logs"))
-        work = Workbench(session, emulator, app, logs, stacks)
+        work = Workbench(session, emulator)
         work.deploy()
         if command:
-            return subprocess.run(command, env=emulator.environment() | work.table(), check=False).returncode
+            return subprocess.run(command, env=emulator.environment() | work.environment, check=False).returncode
         session.tell("watching; Ctrl-C ends")
         try:
             while True:
-                work.look(files)
+                work.look()
                 session.sleep(_SECONDS_BETWEEN_LOOKS)
         except KeyboardInterrupt:
             session.tell("stopped")
     return DONE
 
 
-@dataclass
 class Workbench:
-    """An app in an emulator: deploys it, and shows what it counts and logs."""
+    """The app of this directory in an emulator: deploys it, and shows what it counts and logs."""
 
-    session: Session
-    emulator: Emulator
-    app: cdk.App
-    logs: FunctionLogs
-    stacks: Sequence[str]
-    _found: Deployed = field(default_factory=Deployed)
-    _counts: dict[str, TableCounts] = field(default_factory=dict)
+    def __init__(self, session: Session, emulator: Emulator) -> None:
+        self.environment: dict[str, str] = {}
+        """Variables that lead another terminal here."""
+        self._session, self._emulator = session, emulator
+        self._sources = cdk.source_files(Path.cwd())
+        self._logs = Logs(emulator.client("logs"))
+        self._functions: list[Any] = []
+        self._counts: dict[str, ChangedCounts] = {}
 
     def deploy(self) -> None:
-        """Deploy the app, and show what is there if that is new."""
-        began = self.session.clock()
-        self.session.tell(f"deploying to {self.emulator.endpoint_url}")
+        """Deploy the app, and show what is there, and how another terminal reaches it."""
+        session, emulator, known, began = self._session, self._emulator, self._counts, self._session.clock()
+        session.tell(f"deploying to {emulator.endpoint_url}")
         try:
-            cdk.deploy(self.emulator, self.app, self.stacks)
+            outputs = cdk.deploy(emulator, Path.cwd())
         except cdk.CdkError as error:
             for line in error.lines:
-                self.session.tell(line)
+                session.tell(line)
             raise
-        before, self._found = self._found, deployed(self.emulator)
-        for function in self._found.aggregators:
-            client = self.emulator.client("dynamodb")
-            register(function, client)
-            counts = TableCounts(function.table, client, function.declarations)
-            self._counts.setdefault(function.table, counts).declared(function.declarations)
-        self.session.tell(f"deployed in {span(round(self.session.clock() - began))}")
-        if (before.tables, before.apis) != (self._found.tables, self._found.apis):
-            self._show()
+        tables = emulator.listed("dynamodb", "list_tables", "TableNames")
+        ids = [api["ApiId"] for api in emulator.listed("apigatewayv2", "get_apis", "Items")]
+        apis = [f"{emulator.endpoint_url}/_aws/execute-api/{api}/$default/" for api in ids]
+        self._functions, self._counts = emulator.listed("lambda", "list_functions", "Functions"), {}
+        for function in self._functions:
+            if function.get("Handler") == AGGREGATOR_HANDLER:
+                # Its first invocation registers what it declares.
+                emulator.client("lambda").invoke(FunctionName=function["FunctionName"], Payload=b"{}")
+                table = function["Environment"]["Variables"]["TABLE_NAME"]
+                counters = Counters(table, client=emulator.client("dynamodb"))
+                self._counts[table] = known.get(table) or ChangedCounts(counters, emulator.client("dynamodbstreams"))
+        counted = [*self._counts] or tables
+        self.environment = emulator.address() | ({"COUNTERS_TABLE": counted[0]} if len(counted) == 1 else {})
+        session.tell(f"deployed in {span(round(session.clock() - began))}")
+        lines = [f"table  {name}" for name in tables] + [f"API    {url}" for url in apis]
+        lines += [f"{stack}.{name}  {value}" for stack, named in outputs.items() for name, value in named.items()]
+        exports = [f"export {name}={value}" for name, value in self.environment.items()]
+        document = {"tables": tables, "apis": apis, "outputs": outputs, "environment": self.environment}
+        session.emit(document, [*lines, "", "In another terminal:", "", *exports, ""])
 
-    def look(self, files: cdk.SourceFiles) -> None:
+    def look(self) -> None:
         """Deploy again if files have changed; show what was logged and counted since the last look."""
-        if changed := files.changed():
-            more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-            self.session.tell(f"{changed[0]}{more} changed")
+        session, before = self._session, self._sources
+        self._sources = cdk.source_files(Path.cwd())
+        if changed := sorted({name for name, _ in self._sources ^ before}):
+            session.tell(f"{', '.join(changed[:_MOST_NAMES])} changed")
             try:
                 self.deploy()
             except CountersError as error:
-                self.session.tell(f"error: {error}; the app deployed before still runs")
-        for line in self.logs.new(self._found.functions):
-            self.session.tell(line)
-        for counts in self._counts.values():
-            at, was_too_large = stamp(self.session.clock()), counts.is_too_large
-            for (name, group), measures in counts.changed().items():
-                values, plain = dict(group), plain_measures(measures)
-                document = {"at": at, "table": counts.table, "name": name, "values": values, "measures": plain}
-                said = {one: number(value) for one, value in plain.items() if not isinstance(value, dict)}
-                self.session.emit(document, f"{f'{name} {group_text(values)}'.rstrip()}: {group_text(said)}")
-            if counts.is_too_large > was_too_large:
-                self.session.tell(f"{counts.table} has over {number(MOST_ITEMS)} items: `counters get` reads counts")
+                session.tell(f"error: {error}; the app deployed before still runs")
+        for function in self._functions:
+            for line in self._logs.new(function):
+                session.tell(line)
+        for table, counts in self._counts.items():
+            documents = counts.new()
+            for document in islice(documents, _MOST_COUNTS):
+                session.emit({"at": stamp(session.clock()), "table": table, **document}, _line(document))
+            if left := sum(1 for _ in documents):
+                session.tell(f"{number(left)} more counts have changed: `counters get` reads them")
 
-    def table(self) -> dict[str, str]:
-        """The table, if there is one that all commands can be about."""
-        tables = [one.table for one in self._found.aggregators] or self._found.tables
-        return {"COUNTERS_TABLE": tables[0]} if len(tables) == 1 else {}
 
-    def _show(self) -> None:
-        """Show what is there, and how another terminal reaches it."""
-        tables, apis, environment = self._found.tables, self._found.apis, self.emulator.exports() | self.table()
-        lines = [f"table  {name}" for name in tables] + [f"API    {url}" for url in apis]
-        exports = [f"export {name}={value}" for name, value in environment.items()]
-        document = {"tables": tables, "apis": apis, "environment": environment}
-        self.session.emit(document, [*lines, "", "In another terminal:", "", *exports, ""])
+def _line(document: dict[str, Any]) -> str:
+    """The count of a group as one reads it; of several at once, their numbers."""
+    name, values, *_ = document.values()
+    numbers = document.get("measures", document)
+    plain = {name: number(each) for name, each in numbers.items() if not isinstance(each, str | bool | dict | list)}
+    return f"{f'{name} {group_text(values)}'.rstrip()}: {group_text(plain)}"
