@@ -52,7 +52,7 @@ REGISTRY: Final = r"""
 +                 refused[each.name] = str(error)
 ? test_registry.py::test_names_that_contradict_what_is_counted_are_not_registered
 * a later threshold watches records of before
-- since = 0 if not registry.is_founded else math.ceil(now + RUN_OPEN_AFTER)
+- since = 0 if not registry.is_founded else math.ceil(now + delay)
 + since = 0
 ? test_thresholds_over_time.py::test_a_threshold_watches_from_when_every_process_knows_of_it
 * a threshold watches numbers that lack their baseline

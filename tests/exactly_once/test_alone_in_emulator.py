@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Counters
+from dynamodb_counters import Aggregate, Counters, Threshold, Window
 from dynamodb_counters._backfill.feeds import EMULATOR_HEADER
 from dynamodb_counters._commit.batch import Aggregator, Report
+from dynamodb_counters._control.registry import read_registry
+from dynamodb_counters._declarations import flatten
 from dynamodb_counters._dev import server
 from simulation.workbench import QUARANTINE_SECONDS, Workbench
 from tests.exactly_once import test_run_commands as run_commands
@@ -33,7 +35,7 @@ class Alone:
 class Function(Aggregator):
     """The emulator's function: it reads the registry before each batch, and its events name no shard."""
 
-    def __init__(self, bench: Workbench, *declarations: Aggregate) -> None:
+    def __init__(self, bench: Workbench, *declarations: Aggregate | Window) -> None:
         options: Any = {"single_shard": True, "always_reads": True}
         super().__init__(bench.store, declarations, quarantine_retention_seconds=QUARANTINE_SECONDS, **options)
 
@@ -99,6 +101,14 @@ def test_no_reader_takes_a_name_that_is_emptied_for_complete(emulated: Emulated,
     assert reads[0] == (70, True)
     assert {total for total, is_complete in reads if is_complete} == {70}
     assert any(not is_complete for _, is_complete in reads)
+
+
+def test_a_threshold_that_is_added_watches_at_once(emulated: Emulated) -> None:
+    bench = emulated.bench
+    far: Any = Threshold("far", REVENUE, at=[1], measure="total")
+    Aggregator.handle(Function(bench, *flatten([REVENUE, NUMBER, far])), {})
+    [entry] = [entry for entry in read_registry(bench.store).entries.values() if entry.watches]
+    assert entry.since <= bench.clock.now + 3
 
 
 @pytest.mark.parametrize("is_alone", [True, False])

@@ -18,6 +18,7 @@ from dynamodb_counters._assumptions import (
     CLOCKS,
     FRESH,
     GIVEN_UP_AFTER,
+    KNOWN_AT_ONCE,
     MOST_NAMES,
     RUN_OPEN_AFTER,
     STREAM_BEGINS_WITHIN,
@@ -148,7 +149,8 @@ class CountedNames:
         # What watches a changed declaration has nothing to watch.
         counted = {entry.name for entry in found} | self._unchanged(registry)
         # All processes know of a later threshold by then.
-        since = 0 if not registry.is_founded else math.ceil(now + RUN_OPEN_AFTER)
+        delay = KNOWN_AT_ONCE if self._always_reads else RUN_OPEN_AFTER
+        since = 0 if not registry.is_founded else math.ceil(now + delay)
         for name, entry in self._own_entries.items():
             if entry.watches in counted and name not in registry.entries:
                 found.append(replace(entry, at=now, since=since))
