@@ -208,11 +208,11 @@ class CountersInMemory(testing.CountersInMemory):
 
     @property
     def table(self) -> OwnItems:
-        return OwnItems(self._client, self._tables[-1].name)
+        return OwnItems(self.client, self._tables[-1].name)
 
     def _open(self, keys: TableKeys | None) -> tuple[Any, Sequence[Any]]:
         shards = _SHARDS if self._faults else 1
-        memory = self._memory = MemoryDynamoDB(self._clock)
+        memory = self._memory = MemoryDynamoDB(self.clock)
         counted = memory.create("counters", PK, SK, seed=self._rng.getrandbits(32), shards=shards)
         counted.indexes[RANKING_INDEX] = (LEADERBOARD, SCORE)
         if keys is not None:
@@ -225,7 +225,7 @@ class CountersInMemory(testing.CountersInMemory):
         return _CountedClient(memory, self), tables
 
     def _start(self, declarations: tuple[Declaration, ...]) -> None:
-        self._counting = Counting(self._memory, declarations, self._clock, self._rng, self._faults)
+        self._counting = Counting(self._memory, declarations, self.clock, self._rng, self._faults)
 
     def _catch_up(self) -> None:
         self._counting.catch_up()

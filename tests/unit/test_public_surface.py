@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from constructs import Construct
 
+from dynamodb_counters import Counters
+
 _RECORDED = Path(__file__).parents[1] / "snapshots" / "public_surface.txt"
 _PACKAGES = (
     "dynamodb_counters",
@@ -45,9 +47,9 @@ def _described(name: str, thing: Any) -> Iterator[str]:
             yield f"{name}.{member}{_signature(value)}"
         else:
             yield f"{name}.{member}"
-    if issubclass(thing, Construct):
+    if issubclass(thing, Construct | Counters):
         attributes = (item for base in _own_classes(thing) for item in inspect.get_annotations(base).items())
-        yield from sorted(f"{name}.{attribute}: {kind}" for attribute, kind in attributes)
+        yield from sorted(f"{name}.{each}: {kind}" for each, kind in attributes if not each.startswith("_"))
     if dataclasses.is_dataclass(thing):
         fields = [each for each in dataclasses.fields(thing) if not each.name.startswith("_")]
         yield from sorted(f"{name}.{field.name}: {field.type}" for field in fields)

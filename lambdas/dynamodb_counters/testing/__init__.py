@@ -10,12 +10,10 @@ import math
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache, partial
-from itertools import zip_longest
 from typing import Any, Final, Literal
 
 import boto3
@@ -44,9 +42,9 @@ __all__ = ["CountersInMemory", "QuarantinedRecordsError", "TestClock", "counters
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _LISTED: Final = 5
+_WAITING: Final = {TYPE: {"S": QUARANTINE}, STATE: {"S": WAITING}}
 
 _REGION: Final = "us-east-1"
-_TTL_IDENTITY: Final = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 _INDEX: Final = {
     "IndexName": RANKING_INDEX,
     "Projection": {"ProjectionType": "KEYS_ONLY"},
@@ -58,10 +56,7 @@ _CONFIG: Final = Config(account_id_endpoint_mode="disabled", retries={"total_max
 
 
 class TestClock:
-    """A clock that moves only by `advance`; call it for seconds since 1970.
-
-    `counters_in_memory` makes it: ``counters.clock``.
-    """
+    """A clock that moves only by `advance`, such as ``counters.clock``; call it for seconds since 1970."""
 
     __test__ = False
     """It is no test, whatever pytest makes of its name."""
@@ -69,8 +64,7 @@ class TestClock:
     def __init__(self, now: datetime, expire: Callable[[float], None]) -> None:
         if not isinstance(now, datetime) or now.tzinfo is None:
             raise InvalidArgumentError("now", now, "a datetime with a time zone")
-        self._seconds = now.timestamp()
-        self._expire = expire
+        self._seconds, self._expire = now.timestamp(), expire
 
     def __call__(self) -> float:
         """Seconds since 1970."""
@@ -85,40 +79,15 @@ class TestClock:
         """Let time pass; items whose TTL is over on the way expire at their time, and that is counted.
 
         DynamoDB itself may take days to delete an expired item. Reads never count one that is still there.
-
-        Parameters
-        ----------
-        duration : timedelta
-            How far; not negative.
-
-        Raises
-        ------
-        InvalidArgumentError
-            If time would go back.
         """
         if not isinstance(duration, timedelta) or duration < timedelta(0):
             raise InvalidArgumentError("duration", duration, "a timedelta that is not negative")
         self._expire(self._seconds + duration.total_seconds())
 
-    def _set(self, seconds: float) -> None:
-        self._seconds = max(self._seconds, seconds)
-
-
-class OneByOne(Executor):
-    """A thread pool without threads: everything runs in its order."""
-
-    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        try:
-            future.set_result(function(*arguments, **named))
-        except Exception as error:  # noqa: BLE001
-            future.set_exception(error)
-        return future
-
 
 def one_by_one(table: Table) -> Table:
-    """Let a table send its requests one after the other; return it."""
-    vars(table)["pool"] = OneByOne()
+    """Let a table send its requests one after the other, from one thread; return it."""
+    vars(table)["each"] = lambda work, items: [work(item) for item in items]
     return table
 
 
@@ -127,7 +96,6 @@ class QuarantinedRecordsError(CountersError, AssertionError):
 
     def __init__(self, entries: list[Quarantined]) -> None:
         lines = [f"- {entry.reason}: {entry.content}" for entry in entries[:_LISTED]]
-        lines += [f"- and {len(entries) - _LISTED} more"] if len(entries) > _LISTED else []
         super().__init__("\n".join([f"{len(entries)} quarantined, so not counted:", *lines]))
         self.entries = entries
 
@@ -138,24 +106,25 @@ class CountersInMemory(Counters):
     Every read and write of `Counters` is the real one. When a write returns, the real aggregator has counted it.
     """
 
+    client: Any
+    """A boto3 client of the tables, for code under test; what it writes is counted at once."""
+    clock: TestClock
+    """The time of the tables, the aggregator and all reads."""
+    table_name: str
+    """The name of the table of the counts, for the requests of `client`."""
     _bulk: Bulk = "put"
     """moto takes no parameters in a PartiQL INSERT."""
 
     def __init__(self, declarations: tuple[Declaration, ...], now: datetime) -> None:
-        self._clock = TestClock(now, self._expire_until)
-        self._lock = threading.RLock()
-        self._expired: list[Quarantined] = []
+        self.clock = TestClock(now, self._expire_until)
+        self._lock, self._expired = threading.RLock(), list[Quarantined]()
         sources = [declared.source for declared in declarations]
         keys = next((one.keys for one in sources if isinstance(one, Items) and one.keys is not None), None)
-        self._client, self._tables = self._open(keys)
-        super().__init__(self._tables[0].name, client=self._client, bulk=self._bulk, clock=self._clock)
+        self.client, self._tables = self._open(keys)
+        self.table_name = self._tables[0].name
+        super().__init__(self.table_name, client=self.client, bulk=self._bulk, clock=self.clock)
         one_by_one(self._table)
         self._start(declarations)
-
-    @property
-    def client(self) -> Any:
-        """A boto3 client of the tables, for code under test; what it writes is counted at once."""
-        return self._client
 
     @property
     def table(self) -> Any:
@@ -166,16 +135,6 @@ class CountersInMemory(Counters):
         resource = _session().resource("dynamodb", config=_CONFIG).Table(self._tables[-1].name)
         self._count_writes_of(resource.meta.client)
         return resource
-
-    @property
-    def table_name(self) -> str:
-        """The name of the table of the counts, for the requests of `client`."""
-        return self._table.name
-
-    @property
-    def clock(self) -> TestClock:
-        """The time of the table, the aggregator and all reads."""
-        return self._clock
 
     def wait(self, timeout: timedelta = timedelta(minutes=1), *, streams: Any = None) -> None:
         """Return at once: what a write has brought is counted when it returns."""
@@ -188,16 +147,8 @@ class CountersInMemory(Counters):
     def crossings(self) -> list[dict[str, Any]]:
         """Return the crossings of thresholds, in order: of each the detail of its event on EventBridge.
 
-        Returns
-        -------
-        list of dict
-            With ``threshold``, ``group``, ``level``, ``direction``, ``old``, ``new`` and the event's other members;
-            numbers are `int` or `Decimal`.
-
-        Examples
-        --------
-        >>> [each["level"] for each in counters.crossings()]  # doctest: +SKIP
-        [Decimal('0.8'), 1]
+        That is a dict with ``threshold``, ``group``, ``level``, ``direction``, ``old``, ``new`` and the event's other
+        members; numbers are `int` or `Decimal`.
         """
 
         def order(detail: dict[str, Any]) -> Any:
@@ -212,21 +163,21 @@ class CountersInMemory(Counters):
     def _open(self, keys: TableKeys | None) -> tuple[Any, Sequence[Any]]:
         """Return a client, and the table of the counts with the source table if there is one."""
         client = make_client()
-        tables = [MotoTable(client, (PK, SK), "ttl", self._clock)]
+        tables = [MotoTable(client, (PK, SK), "ttl", self.clock)]
         if keys is not None:
             names = tuple(name for name in (keys.partition_key, keys.sort_key) if name is not None)
-            tables.append(MotoTable(client, names, keys.ttl or "", self._clock))
+            tables.append(MotoTable(client, names, keys.ttl or "", self.clock))
         return client, tables
 
     def _start(self, declarations: tuple[Declaration, ...]) -> None:
         """Let the aggregator count what is written from now on."""
-        reached = Table(self._table.name, make_client(), self._bulk, self._clock, lambda _: None)
+        reached = one_by_one(Table(self.table_name, make_client(), self._bulk, self.clock, lambda _: None))
         source = table_of(self._tables[-1].stream_arn) if len(self._tables) > 1 else None
-        make = partial(Aggregator, one_by_one(reached), declarations, quarantine_retention_seconds=14 * DAY)
+        make = partial(Aggregator, reached, declarations, quarantine_retention_seconds=14 * DAY)
         make().handle({})  # Without a source table, whose items may be older, all names are complete.
         self._aggregator = make(source_table=source)
         self._aggregator.handle({})
-        self._count_writes_of(self._client)
+        self._count_writes_of(self.client)
 
     def _count_writes_of(self, client: Any) -> None:
         call: Callable[..., Any] = client._make_api_call  # noqa: SLF001
@@ -248,14 +199,12 @@ class CountersInMemory(Counters):
 
     def _expire_until(self, until: float) -> None:
         with self._lock:
-            while (due := min(table.next_expiry(self._clock()) for table in self._tables)) <= until:
-                self._clock._set(due)  # noqa: SLF001
-                for table in self._tables:
-                    entries = (item for item in table.expire(due) if item.get(TYPE) == {"S": QUARANTINE})
-                    waiting = (item for item in entries if item.get(STATE) == {"S": WAITING})
-                    self._expired += map(read_quarantine_item, waiting)
+            while (due := min(table.next_expiry(self.clock()) for table in self._tables)) <= until:
+                self.clock._seconds = due  # noqa: SLF001
+                items = [item for table in self._tables for item in table.expire(due)]
+                self._expired += [read_quarantine_item(each) for each in items if each.items() >= _WAITING.items()]
                 self._catch_up()
-            self._clock._set(until)  # noqa: SLF001
+            self.clock._seconds = until  # noqa: SLF001
 
 
 @contextmanager
@@ -277,20 +226,8 @@ def counters_in_memory(
     now : datetime, optional
         Where the clock begins, with a time zone. Default 2026-01-01T00:00Z.
     quarantine : {"raise", "keep"}, optional
-        Reaction at the end to records that could not be counted. Default ``"raise"``: `QuarantinedRecordsError`.
-        ``"keep"``: nothing; ``counters.quarantined()`` lists them.
-
-    Yields
-    ------
-    CountersInMemory
-        `Counters` with a ``clock``, a ``client`` and a ``table``.
-
-    Raises
-    ------
-    InvalidArgumentError
-        An argument is refused, or the declarations contradict each other.
-    QuarantinedRecordsError
-        At the end: records could not be counted, such as events without an attribute that is summed.
+        Reaction at the end to records that could not be counted, such as events without an attribute that is summed.
+        Default ``"raise"``: `QuarantinedRecordsError`. ``"keep"``: nothing; ``counters.quarantined()`` lists them.
 
     Examples
     --------
@@ -337,24 +274,22 @@ class MotoTable:
 
     def __init__(self, client: Any, keys: tuple[str, ...], ttl: str, clock: Callable[[], float]) -> None:
         self.name = f"counters-{uuid.uuid4().hex[:8]}"
-        self._client, self._keys, self._ttl, self._clock = client, keys, ttl, clock
+        self._client, self._keys, self._ttl, self._clock, self._read = client, keys, ttl, clock, 0
         types, more = dict.fromkeys(keys, "S"), dict[str, Any]()
         if keys == (PK, SK):
             types |= {LEADERBOARD: "S", SCORE: "N"}
             more["GlobalSecondaryIndexes"] = [_INDEX]
+        schema = zip(keys, ("HASH", "RANGE"), strict=False)
         created = client.create_table(
             TableName=self.name,
-            AttributeDefinitions=[{"AttributeName": each, "AttributeType": kind} for each, kind in types.items()],
-            KeySchema=[
-                {"AttributeName": each, "KeyType": kind} for each, kind in zip(keys, ("HASH", "RANGE"), strict=False)
-            ],
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": kind} for name, kind in types.items()],
+            KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in schema],
             BillingMode="PAY_PER_REQUEST",
             StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
             **more,
         )
         self.stream_arn: str = created["TableDescription"]["LatestStreamArn"]
         self.shard: str = self._moto.stream_shard.id
-        self._read = 0
 
     @property
     def _moto(self) -> Any:
@@ -369,42 +304,31 @@ class MotoTable:
     def new_records(self) -> list[Record]:
         """Return the records that have come since the last call."""
         # What a failed transaction has written is gone with its records: moto puts back the table as it was.
-        stored = self._moto.stream_shard.items
-        fresh = [each.record for each in stored[self._read :]]
+        stored, fresh = self._moto.stream_shard.items, list[Record]()
+        created = {"ApproximateCreationDateTime": float(int(self._clock()))}
+        for record in (each.record for each in stored[self._read :]):
+            change, kind = {**record["dynamodb"], **created}, record["eventName"]
+            # moto inserts an item that an update creates in two records: the second one has all of it.
+            if fresh and kind == fresh[-1]["eventName"] == "INSERT" and change["Keys"] == fresh[-1]["dynamodb"]["Keys"]:
+                fresh.pop()
+            fresh.append({**record, "eventSourceARN": self.stream_arn, "dynamodb": change})
         self._read = len(stored)
-        created, arn = {"ApproximateCreationDateTime": float(int(self._clock()))}, self.stream_arn
-        standing = [record for record, after in zip_longest(fresh, fresh[1:]) if _stands(record, after)]
-        return [{**each, "eventSourceARN": arn, "dynamodb": {**each["dynamodb"], **created}} for each in standing]
+        return fresh
 
     def next_expiry(self, now: float) -> float:
         """Return when the next item expires: now, if its TTL is over; infinity if none does."""
-        return min((max(self._expires(item, now), now) for item in self.items()), default=math.inf)
+        return min((ttl for ttl, _ in self._expiring(now)), default=math.inf)
 
     def expire(self, now: float) -> list[dict[str, Any]]:
         """Delete items whose TTL is over, as DynamoDB does in the background; return them."""
-        due = [item for item in self.items() if self._expires(item, now) <= now]
+        due = [item for ttl, item in self._expiring(now) if ttl <= now]
         for item in due:
             self._client.delete_item(TableName=self.name, Key={name: item[name] for name in self._keys})
-            self._moto.stream_shard.items[-1].record["userIdentity"] = _TTL_IDENTITY
         return due
 
-    def _expires(self, item: dict[str, Any], now: float) -> float:
-        """Return its TTL; DynamoDB leaves alone what is no number, or lies five years back."""
-        ttl = float(item.get(self._ttl, {}).get("N", math.inf))
-        return ttl if ttl > now - MAX_TTL_AGE else math.inf
-
-
-def _stands(record: Record, after: Record | None) -> bool:
-    """Whether DynamoDB would have written this record of moto's, too.
-
-    moto inserts an item that an update creates in two records, and has a record of a write that changes nothing.
-    """
-    change = record["dynamodb"]
-    if record["eventName"] == "MODIFY":
-        return bool(change["OldImage"] != change["NewImage"])
-    is_first_of_two = (
-        after is not None
-        and record["eventName"] == after["eventName"] == "INSERT"
-        and change["Keys"] == after["dynamodb"]["Keys"]
-    )
-    return not is_first_of_two
+    def _expiring(self, now: float) -> Iterator[tuple[float, dict[str, Any]]]:
+        """Yield items with their TTL; DynamoDB leaves alone what is no number, or lies five years back."""
+        for item in self.items():
+            ttl = float(item.get(self._ttl, {}).get("N", math.inf))
+            if ttl > now - MAX_TTL_AGE:
+                yield max(ttl, now), item

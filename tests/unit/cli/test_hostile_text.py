@@ -102,7 +102,7 @@ def blog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Blog]:
         blog.arrive()
         Path("cdk.json").write_text("{}")
         variables = {"DECLARATIONS": encode((*DECLARED, replace(ODD, where=Attr("device").ne(TEXT))))}
-        function = {"Properties": {"Handler": AGGREGATOR_HANDLER, "Environment": {"Variables": variables}}}
+        function = {"Properties": {"Handler": deployed.AGGREGATOR_HANDLER, "Environment": {"Variables": variables}}}
         Path("Blog.template.json").write_text(json.dumps({"Resources": {"Function": function}}))
         yield blog
 
