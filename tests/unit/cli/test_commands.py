@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 from botocore.exceptions import ClientError
 
-from dynamodb_counters import Counters
 from dynamodb_counters._commit.checkpoints import checkpoint_key
 from dynamodb_counters.exactly_once import shard_digest
-from tests.unit.cli.blog import NOW, URLS, VIEW, Blog, mappings, seeded
+from tests.unit.cli.blog import URLS, VIEW, Blog, mappings, seeded
 from tests.unit.cli.in_process import Done, run
 
 
 @pytest.fixture(scope="module")
-def shared_blog() -> Iterator[Blog]:
-    with seeded() as blog:
-        yield blog
-
-
-@pytest.fixture
-def blog(shared_blog: Blog) -> Blog:
-    shared_blog.now = NOW
-    return shared_blog
+def blog() -> Blog:
+    return seeded()
 
 
 def counters(blog: Blog, *arguments: str, **outside: Any) -> Done:
     outside = {"client": blog.clients["dynamodb"], "clients": blog.clients, "clock": blog.clock} | outside
     return run(*arguments, "--table", "blog", **outside)
-
-
-def library(blog: Blog) -> Counters:
-    return Counters("blog", client=blog.clients["dynamodb"], clock=blog.clock)
 
 
 def test_get_lists_a_partition_and_says_when_there_is_more(blog: Blog) -> None:
@@ -61,7 +48,7 @@ def test_get_lists_all_groups_by_a_scan_that_is_priced_first(blog: Blog) -> None
 
 def test_events_and_their_pages(blog: Blog) -> None:
     every = counters(blog, "events", "view", "url=/about", "--all", "--json").document
-    assert every["events"] == list(library(blog).events(VIEW, {"url": "/about"}))
+    assert every["events"] == list(blog.counters.events(VIEW, {"url": "/about"}))
     assert every["next"] is None
     pages, follow = [], tuple[str, ...]()
     while True:
@@ -138,7 +125,7 @@ def checkpoints(blog: Blog) -> dict[str, str | None]:
 
 @pytest.mark.parametrize("spoiled", [{"applied_through": {"S": "x"}}, {"shard": {"S": "other"}}])
 def test_describe_warns_of_a_malformed_checkpoint(blog: Blog, spoiled: dict[str, Any]) -> None:
-    client, shard = blog.clients["dynamodb"], [*blog.stream.records][2]
+    client, shard = blog.clients["dynamodb"], blog.shards[1]
     key = checkpoint_key(shard_digest(shard))
     item = client.get_item(TableName="blog", Key=key)["Item"]
     try:

@@ -14,7 +14,6 @@ from typing import Any
 
 import click
 import pytest
-from moto import mock_aws
 
 from dynamodb_counters import Aggregate, Attr, Count
 from dynamodb_counters._backfill.backfill import Estimate
@@ -92,14 +91,13 @@ def test_nothing_prints_but_the_console() -> None:
 @pytest.fixture(scope="module")
 def blog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Blog]:
     """A table that counts what hostile clients have posted, with its services."""
-    with mock_aws(), chdir(tmp_path_factory.mktemp("hostile")):
+    with chdir(tmp_path_factory.mktemp("hostile")):
         blog = Blog(declared=(*DECLARED, ODD))
-        blog.now += HOUR
+        blog.live(HOUR)
         for more in ({}, {"client": TEXT, "device": "phone"}, {"device": TEXT}, {"ms": TEXT}, {TEXT: TEXT}):
-            blog.view(blog.now, TEXT, **more)
+            blog.view(TEXT, **more)
         blog.deliver()
-        blog.view(blog.now, TEXT)
-        blog.arrive()
+        blog.view(TEXT)
         Path("cdk.json").write_text("{}")
         variables = {"DECLARATIONS": encode((*DECLARED, replace(ODD, where=Attr("device").ne(TEXT))))}
         function = {"Properties": {"Handler": deployed.AGGREGATOR_HANDLER, "Environment": {"Variables": variables}}}
