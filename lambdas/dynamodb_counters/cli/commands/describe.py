@@ -66,9 +66,7 @@ def describe(session: Session) -> None:
     document["quarantine"] = [
         {"entries": count, "declarations": names, "reason": reason} for (reason, names), count in waiting.most_common()
     ]
-    lines = [
-        f"{facts['name']}: {number(facts['items'])} items, {number(facts['bytes'])} bytes, as of the last six hours"
-    ]
+    lines = [f"{facts['name']}: {number(facts['items'])} items, {number(facts['bytes'])} bytes, of the last six hours"]
     for title in ("problems", "names", "shards", "quarantine"):
         rows = problems if title == "problems" else table(document[title])
         lines += ["", title.capitalize(), *(f"  {row}" for row in rows)] if rows else []
@@ -150,10 +148,7 @@ def diff(session: Session, template: Path, aggregator: str | None) -> int:
     names = list(_changes(registry, decode(_declarations_in(template, aggregator))))
     lines = [] if registry.is_founded else ["Nothing counts this table yet: this is its first deployment.", ""]
     for entry in names:
-        lines += [
-            f"{entry['name']}: {_TITLES[entry['kind']]}",
-            *([f"  next: {entry['next']}"] if entry["next"] else []),
-        ]
+        lines += [f"{entry['name']}: {_TITLES[entry['kind']]}", f"  next: {entry['next'] or 'deploy it'}"]
         before, after = (
             json.dumps(entry[side], indent=2, sort_keys=True).splitlines() if entry[side] else []
             for side in ("before", "after")
@@ -165,8 +160,8 @@ def diff(session: Session, template: Path, aggregator: str | None) -> int:
 
 
 def _declarations_in(path: Path, wanted: str | None) -> str:
-    """Declarations of the aggregator that is wanted, or is the only one."""
-    texts: dict[str, str] = {}
+    """Declarations of the aggregator that is wanted, or is the only one; stages of an app may have the same."""
+    aggregators: list[tuple[str, str]] = []
     if not path.exists():
         raise click.UsageError(f"there is no {str(path)!r} here: run `cdk synth`, or name a template with --template")
     for file in sorted(path.rglob("*.template.json")) if path.is_dir() else [path]:
@@ -174,14 +169,14 @@ def _declarations_in(path: Path, wanted: str | None) -> str:
             for name, resource in json.loads(file.read_text(encoding="utf-8"))["Resources"].items():
                 properties = resource.get("Properties", {})
                 if properties.get("Handler") == AGGREGATOR_HANDLER:
-                    texts[name] = str(properties["Environment"]["Variables"]["DECLARATIONS"])
+                    aggregators.append((name, str(properties["Environment"]["Variables"]["DECLARATIONS"])))
         except (AttributeError, LookupError, TypeError, ValueError, OSError):
             raise click.UsageError(f"{str(file)!r} is no template: expected a file that `cdk synth` wrote") from None
-    if not texts:
-        raise click.UsageError(f"no aggregator in {str(path)!r}: run `cdk synth`, or name its folder with --template")
-    if wanted in texts or (wanted is None and len(texts) == 1):
-        return texts.get(str(wanted)) or next(iter(texts.values()))
-    raise click.UsageError(f"which aggregator? name one with --aggregator: {', '.join(sorted(texts))}")
+    texts = {text for name, text in aggregators if wanted in (None, name)}
+    if len(texts) != 1:
+        there = ", ".join(sorted({name for name, _ in aggregators})) or "no aggregator"
+        raise click.UsageError(f"which aggregator? name one with --aggregator, or its --template; there is: {there}")
+    return texts.pop()
 
 
 def _changes(registry: Registry, declared: Sequence[Declaration]) -> Iterator[Facts]:

@@ -121,9 +121,14 @@ def test_diff_asks_which_of_several_aggregators(store: Store, tmp_path: Path) ->
 
     refused = _diff(store, file)
     assert (refused.code, refused.out) == (2, "")
-    assert "which aggregator? name one with --aggregator: One, Two" in refused.err
+    assert "which aggregator? name one with --aggregator, or its --template; there is: One, Two" in refused.err
     assert _diff(store, file, "--aggregator", "Two").code == 0
     assert _diff(store, file, "--aggregator", "One").code == 1
+    # Stages of an app have the same names.
+    (tmp_path / "Other.template.json").write_text(_template(tmp_path, One=(SHOPS,)).read_text())
+    assert _diff(store, tmp_path).code == 0
+    _template(tmp_path, One=(BIG,))
+    assert _diff(store, tmp_path).code == 2
 
 
 @pytest.mark.parametrize(
@@ -132,7 +137,7 @@ def test_diff_asks_which_of_several_aggregators(store: Store, tmp_path: Path) ->
         ("", "is no template"),
         ("[]", "is no template"),
         ('{"Resources": {"a": 5}}', "is no template"),
-        ('{"Resources": {}}', "no aggregator in"),
+        ('{"Resources": {}}', "there is: no aggregator"),
         (None, "run `cdk synth`, or name a template"),
     ],
 )
