@@ -124,12 +124,9 @@ class Session:
     @cached_property
     def declarations(self) -> tuple[Declaration, ...]:
         """What the table counts, with what the code last asked of events."""
-        current = {declaration.name: declaration for declaration in self.registry.declarations}
-        for declaration in self.registry.declared:
-            name = declaration.name
-            if name in current and same_definition(current[name], declaration):
-                current[name] = declaration
-        return tuple(current.values())
+        latest = {each.name: each for each in self.registry.declared}
+        pairs = ((each, latest.get(each.name, each)) for each in self.registry.declarations)
+        return tuple(new if same_definition(each, new) else each for each, new in pairs)
 
     def ask(self, resource: str, name: str, values: Sequence[str], options: Mapping[str, Any]) -> Question:
         """A question about the declaration with a name; options that are left out are None."""
@@ -230,7 +227,7 @@ def fields_of(given: Sequence[str]) -> dict[str, str]:
     values: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")
-        if not equals:
+        if not equals or not name.removesuffix(":"):
             raise click.UsageError(f"{text!r} is no field=value")
         if name in values:
             raise click.UsageError(f"the field {name!r} is given twice")

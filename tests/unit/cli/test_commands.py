@@ -10,6 +10,8 @@ from botocore.exceptions import ClientError
 
 from dynamodb_counters._commit.checkpoints import checkpoint_key
 from dynamodb_counters.exactly_once import shard_digest
+from simulation.clock import VirtualClock
+from simulation.metered_table import MeteredTable
 from tests.unit.cli.blog import URLS, VIEW, Blog, mappings, seeded
 from tests.unit.cli.in_process import Done, run
 
@@ -21,7 +23,25 @@ def blog() -> Blog:
 
 def counters(blog: Blog, *arguments: str, **outside: Any) -> Done:
     outside = {"client": blog.clients["dynamodb"], "clients": blog.clients, "clock": blog.clock} | outside
-    return run(*arguments, "--table", "blog", **outside)
+    return run("--table", "blog", *arguments, **outside)
+
+
+def test_the_table_is_named_before_the_command_or_after_it_or_in_the_environment(
+    blog: Blog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, outside = ("get", "pages", "url=/about"), {"client": blog.clients["dynamodb"], "clock": blog.clock}
+    expected = counters(blog, *asked).out
+    refused = run(*asked, **outside)
+    assert (refused.code, refused.err) == (2, "error: no table: name it with --table, or in COUNTERS_TABLE\n")
+    monkeypatch.setenv("COUNTERS_TABLE", "other")
+    assert counters(blog, *asked).out == run(*asked, "--table", "blog", **outside).out == expected
+    monkeypatch.setenv("COUNTERS_TABLE", "blog")
+    assert run(*asked, **outside).out == expected
+
+
+def test_a_table_that_nothing_counts_is_refused() -> None:
+    done = run("get", "pages", "--table", "empty", client=MeteredTable(VirtualClock(), name="empty"))
+    assert (done.code, done.err) == (2, "error: nothing counts the table yet: deploy its aggregator\n")
 
 
 def test_get_lists_a_partition_and_says_when_there_is_more(blog: Blog) -> None:
@@ -143,6 +163,13 @@ def test_describe_warns_of_a_malformed_checkpoint(blog: Blog, spoiled: dict[str,
     ("arguments", "said"),
     [
         (("get", "sites"), "no aggregate or window 'sites' is declared; there is: pace, pages, phones, site"),
+        (("get", "pages", "view=1"), "invalid view='1': expected no parameters but those of 'pages': url, limit"),
+        (("get", "pages", "a"), "'a' is no field=value"),
+        (("get", "pages", "url=a", "url=b"), "the field 'url' is given twice"),
+        (("get",), "Missing argument 'NAME'."),
+        (("repair",), "No such command 'repair'."),
+        (("get", "pages", "--tabel", "x"), "No such option '--tabel'. (Did you mean one of: "),
+        (("get", "pages", "--table", "nothing"), "Query found nothing of that name in this region"),
         (("get", "site", "--last", "1h", "--since", "2026-11-20"), "expected one span of time, not 'start' as well"),
         (("get", "site", "--last", "1"), "invalid last='1': expected a number and a unit such as 30s"),
         (("get", "site", "--since", "yesterday"), "'yesterday': expected ISO 8601"),

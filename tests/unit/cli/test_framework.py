@@ -8,86 +8,17 @@ import sys
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
 from botocore import exceptions as aws
 
 import dynamodb_counters
-from dynamodb_counters import Aggregate, Count, Event, Sum
 from dynamodb_counters.cli import main as cli
 from dynamodb_counters.cli.output import number, progress_on, span
 from dynamodb_counters.cli.session import Session, ending, shared
 from dynamodb_counters.errors import CommitError, InvalidArgumentError
-from simulation.engines.tables import create_table
-from tests.integration.stores import Store
-from tests.unit.cli.in_process import Done, run
-
-SALE = Event("sale", pk="SALE#{id}", sk="SALE")
-SHOPS = Aggregate(
-    "shops", SALE, pk="SHOP#{shop}", sk="SALES#{kind}", measures={"sales": Count(), "taken": Sum("price")}
-)
-
-
-@pytest.fixture
-def store(moto_engine: Any) -> Store:
-    create_table(moto_engine.client, "sales", expires=False)
-    store = Store(moto_engine, "sales")
-    for sale in range(3):
-        store.counters.accept(SALE, {"id": sale, "shop": "a", "kind": "new", "price": 2})
-    store.deliver(store.inserts(), SHOPS)
-    return store
-
-
-def get(store: Store, *arguments: str, **outside: Any) -> Done:
-    return run(*arguments, client=store.client, **outside)
-
-
-def test_options_stand_before_the_command_or_after_it_or_in_the_environment(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = ("get", "shops", "shop=a", "kind=new")
-    expected = get(store, *asked, "--table", "sales").out
-    assert get(store, "--table", "sales", *asked).out == expected
-    monkeypatch.setenv("COUNTERS_TABLE", "other")
-    assert get(store, "--table", "sales", *asked).out == expected
-    assert get(store, *asked, "--table", "sales").out == expected
-    monkeypatch.setenv("COUNTERS_TABLE", "sales")
-    assert get(store, *asked).out == expected
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("get", "shops", "shop=a", "kind=new"), "no table: name it with --table, or in COUNTERS_TABLE"),
-        (("get", "shop", "--table", "sales"), "no aggregate or window 'shop' is declared; there is: shops"),
-        (("get", "shops", "kind=new", "--table", "sales"), "invalid shop=None: expected a value: 'shops' has shop"),
-        (
-            ("get", "shops", "town=a", "--table", "sales"),
-            "expected no parameters but those of 'shops': shop, kind, limit",
-        ),
-        (("get", "shops", "a", "--table", "sales"), "'a' is no field=value"),
-        (("get", "shops", "shop=a", "shop=b", "--table", "sales"), "the field 'shop' is given twice"),
-        (("get", "--table", "sales"), "Missing argument 'NAME'."),
-        (("repair",), "No such command 'repair'."),
-        (("get", "shops", "--tabel", "x"), "No such option '--tabel'. (Did you mean one of: "),
-        (("get", "shops", "--table", "nothing"), "Query found nothing of that name in this region"),
-    ],
-)
-def test_wrong_input_is_one_line_and_exit_code_2(store: Store, arguments: tuple[str, ...], said: str) -> None:
-    done = get(store, *arguments)
-    assert (done.code, done.out) == (2, "")
-    assert done.err.count("\n") == 1
-    assert done.err.startswith("error: ")
-    assert said in done.err
-
-
-def test_a_table_that_nothing_counts_is_refused(moto_engine: Any) -> None:
-    create_table(moto_engine.client, "empty", expires=False)
-    done = run("get", "shops", "--table", "empty", client=moto_engine.client)
-    assert done.code == 2
-    assert "nothing counts the table yet: deploy its aggregator" in done.err
+from tests.unit.cli.in_process import run
 
 
 def test_help_lists_the_exit_codes_and_every_command_has_the_shared_options(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import timedelta
 from decimal import Decimal
@@ -19,8 +19,6 @@ from dynamodb_counters._erase.eraser import Eraser
 from dynamodb_counters._http.requests import read_json, write_json
 from dynamodb_counters.cli.output import group_text, pairs, progress_on
 from dynamodb_counters.cli.session import DONE, FOUND, Session, fields_of, shared, with_dry_run
-
-NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d{1,3})?")
 
 _BATCH: Final = 100  # All of a batch are in memory.
 _WRITTEN: Final = ("accepted", "duplicate")
@@ -61,28 +59,24 @@ def accept(session: Session, name: str, attributes: tuple[str, ...], *, file: Pa
 
 def _values_of(event: Event, given: Sequence[str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for argument in given:
-        name, equals, text = argument.partition("=")
-        is_json = name.endswith(":")
-        name = name.removesuffix(":")
-        if not equals or not name:
-            raise click.UsageError(f"invalid attribute {argument!r}: expected attribute=text or attribute:=JSON")
+    for key, text in fields_of(given).items():
+        name = key.removesuffix(":")
         if name in values:
-            raise click.UsageError(f"the attribute {name!r} is given twice")
+            raise click.UsageError(f"the field {name!r} is given twice")
         try:
-            values[name] = read_json(text) if is_json else _typed(event, name, text)
+            values[name] = _typed(event, name, text) if name == key else read_json(text)
         except (ValueError, RecursionError) as error:
-            raise click.UsageError(f"invalid attribute {argument!r}: expected JSON after := ({error})") from None
+            raise click.UsageError(f"invalid {name}:={text}: expected JSON ({error})") from None
     return values
 
 
 def _typed(event: Event, name: str, text: str) -> Any:
     """A number or truth value where one is declared; another text is left to be refused."""
     attribute = (event._declared_attributes or {}).get(name)
-    kind = attribute and attribute.type
-    if kind in (int, Decimal) and NUMBER.fullmatch(text):
-        return Decimal(text)
-    return text == "true" if kind is bool and text in ("true", "false") else text
+    if attribute is not None and attribute.type in (int, Decimal, bool):
+        with suppress(ValueError, RecursionError):
+            return read_json(text)
+    return text
 
 
 def _accept_file(session: Session, event: Event, file: Path) -> int:
@@ -100,9 +94,8 @@ def _accept_file(session: Session, event: Event, file: Path) -> int:
                         refused.write(f"{write_json(entry)}\n")
             show(f"bytes of {file.name}", lines.tell(), file.stat().st_size)
     left = outcomes.total() - sum(outcomes[status] for status in _WRITTEN)
-    where = str(rejects) if left else None
-    shown: dict[str, Any] = {status.replace("_", " "): count for status, count in outcomes.items()}
-    session.emit({**outcomes, "rejects": where}, pairs(shown) + ([f"rejects are in {where}"] if where else []))
+    document = {**outcomes, "rejects": str(rejects) if left else None}
+    session.emit(document, pairs(document))
     return FOUND if left else DONE
 
 

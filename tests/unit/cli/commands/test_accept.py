@@ -1,4 +1,4 @@
-"""Events typed by hand, or lines of a file, are checked as declared, accepted once, and taken back."""
+"""Events typed by hand, or lines of a file, are checked as declared, accepted once, taken back, and erased."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HookedClient
 from simulation.workbench import Workbench
 from tests.unit.cli.in_process import Done, run
-from tests.unit.writes.clients import failure
 
 CALL = Event(
     "call",
@@ -122,6 +121,7 @@ def test_a_file_is_accepted_once_however_often_it_is_killed(accept: World, tmp_p
 
     with pytest.raises(Crashed):
         accept("call", "--file", str(file), client=HookedClient(accept.bench.table, die))
+    (tmp_path / "calls.jsonl.rejects.jsonl").touch()
     again = accept("call", "--file", str(file), "--json").document
     assert (again["accepted"] + again["duplicate"], again["rejects"]) == (120, None)
     assert accept.counts() == (120, sum(range(120)))
@@ -141,19 +141,6 @@ def test_lines_that_are_not_accepted_are_among_the_rejects(accept: World, tmp_pa
     assert rejects(file)[1][2] == "invalid status='200'"
 
 
-def test_events_that_the_table_refuses_are_among_the_rejects(accept: World, tmp_path: Path) -> None:
-    def refuse(name: str, send: Any, _: dict[str, Any]) -> Any:
-        if name in _READS:
-            return send()
-        raise failure("ThrottlingException")
-
-    file = write_lines(tmp_path / "calls.jsonl", 3)
-    assert accept("call", "--file", str(file), client=HookedClient(accept.bench.table, refuse)).code == 1
-    assert {status for _, status, _ in rejects(file)} == {"failed"}
-    assert accept("call", "--file", str(file)).code == 0
-    assert not (tmp_path / "calls.jsonl.rejects.jsonl").exists()
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -170,14 +157,37 @@ def test_a_line_that_cannot_be_read_ends_it(accept: World, tmp_path: Path, text:
     assert said in done.err
 
 
+def test_erasing_asks_first_and_reports_by_place(accept: World) -> None:
+    for number in "12":
+        accept("call", *(text.replace("id=1", f"id={number}") for text in RIGHT))
+    asked: list[str] = []
+
+    def erase(*arguments: str, **outside: Any) -> Done:
+        given = ("call", "id=1", "--counts", "take_back", *arguments)
+        return run("erase", *given, table_name=accept.bench.table.name, client=accept.bench.table, **outside)
+
+    def refuse(question: str) -> bool:
+        asked.append(question)
+        return False
+
+    assert erase("--dry-run", "--json").document["found"]["events"] == 1
+    assert erase().code == 2, "no question was asked"
+    assert erase(answer=refuse).code == 1
+    assert asked == ["Erase events=1 packed=0 quarantined=0 uncounted=0 left=0? Counts: take_back."]
+    assert len(accept.items()) == 2
+    done = erase("--yes", "--json")
+    assert (done.code, done.document["erased"]["events"], len(accept.items())) == (0, 1, 1)
+    assert erase("town=x").code == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (("call", "tenant=a"), "invalid id=None"),
-        (("call", "id"), "invalid attribute 'id': expected attribute=text or attribute:=JSON"),
-        (("call", "=1"), "invalid attribute '=1'"),
-        (("call", "id=1", "id:=2"), "the attribute 'id' is given twice"),
-        (("call", "id:={"), "expected JSON after :="),
+        (("call", "id"), "'id' is no field=value"),
+        (("call", ":=1"), "':=1' is no field=value"),
+        (("call", "id=1", "id:=2"), "the field 'id' is given twice"),
+        (("call", "id:={"), "invalid id:={: expected JSON ("),
         (("calls", "id=1"), "no event 'calls' is declared; there is: call"),
         (("call",), "which event?"),
         (("call", "id=1", "--file", __file__), "which event?"),

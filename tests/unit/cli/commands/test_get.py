@@ -38,6 +38,7 @@ DECLARED: list[Declarable] = [
     Window("seats", CHANGE, by="team", time="at", measure=TimeWeighted("seats"), retention=None),
     PACE,
     VIEWS,
+    Aggregate("all", VIEW, n=Count()),
     Threshold("busy", VIEWS, at=[2, 3], direction="both"),
     Threshold("first", VIEWS, at=[1, 2], once=True),
 ]
@@ -84,11 +85,6 @@ def test_a_window_counts_a_span_of_another_zone(counters: CountersInMemory) -> N
     assert shown[:2] == [["count", "61"], ["start", "2026-11-16T22:00:00+00:00"]]
 
 
-def test_percentiles_of_a_span_are_shown(counters: CountersInMemory) -> None:
-    shown = ask(counters, "get", "paces", "url=/", "--last", "2d").out.split()
-    assert {"p99", "max"} <= {*shown}
-
-
 def test_a_level_has_its_ends_and_its_integral(counters: CountersInMemory) -> None:
     found = document(counters, "get", "seats", "team=a", "--since", "2026-11-19T12:00Z", "--until", "2026-11-20T12:00Z")
     assert (found["opening"], found["closing"], found["unit_hours"]) == (5, 6, 12 * 5 + 6 * 8 + 6 * 6)
@@ -129,6 +125,28 @@ def test_crossings_of_a_threshold_are_listed_as_its_events(counters: CountersInM
     assert len(fired("first", *until)) == 2
     refused = ask(counters, "events", "busy", "--limit", "1")
     assert (refused.code, "expected --since and --until alone" in refused.err) == (2, True)
+
+
+def test_a_group_is_explained_by_its_events_and_what_differs(counters: CountersInMemory) -> None:
+    done = ask(counters, "explain", "views", "url=/", "--json")
+    assert (done.code, done.document["numbers"], len(done.document["lines"])) == (0, {"n": 6}, 6)
+    shown = ask(counters, "explain", "views", "url=/", "--limit", "1").out
+    assert ("n=6: 6 lines, 1 of them shown" in shown, "c1" in shown) == (True, False)
+    span = ("--since", "2026-11-19T00:00Z", "--until", "2026-11-20T00:00Z")
+    assert document(counters, "explain", "pace", "url=/", *span)["numbers"] == {"total": 33}
+    refused = ask(counters, "explain", "all")
+    assert (refused.code, "expected True, for a Scan that takes" in refused.err) == (2, True)
+    assert document(counters, "explain", "all", "--scan")["numbers"] == {"n": 8}
+
+
+def test_what_differs_comes_last() -> None:
+    bench = Workbench([VIEWS])
+    bench.aggregator.handle({})
+    bench.counters.accept(VIEW, {"url": "/", "time": NOW.isoformat(), "client": "c", "ms": 1})
+    client: Any = bench.table
+    done = run("explain", "views", "url=/", "--table", bench.table.name, client=client, clock=bench.clock)
+    assert done.code == 1
+    assert "0: 1 lines\ndiffers by n=-1: records on their way" in done.out
 
 
 @pytest.mark.parametrize(
