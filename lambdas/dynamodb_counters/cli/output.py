@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final, TextIO
 
@@ -52,15 +52,13 @@ def stamp(seconds: float) -> str:
     return datetime.fromtimestamp(round(seconds), UTC).isoformat().replace("+00:00", "Z")
 
 
-def span(length: timedelta | float) -> str:
+def span(seconds: float) -> str:
     """A length of time in its two greatest units: 1 d 1 h."""
-    rest = round(length.total_seconds() if isinstance(length, timedelta) else length)
-    parts = []
-    for unit, seconds in (("d", DAY), ("h", HOUR), ("min", MINUTE), ("s", 1)):
-        times, rest = divmod(rest, seconds)
-        parts.append(f"{times} {unit}" if times else "")
-    first = next((place for place, part in enumerate(parts) if part), len(parts) - 1)
-    return " ".join(filter(None, parts[first : first + 2])) or "0 s"
+    rest, parts = round(seconds), list[tuple[int, str]]()
+    for unit, length in (("d", DAY), ("h", HOUR), ("min", MINUTE), ("s", 1)):
+        times, rest = divmod(rest, length)
+        parts += [(times, unit)] if times or parts else []
+    return " ".join(f"{times} {unit}" for times, unit in parts[:2] if times) or "0 s"
 
 
 def group_text(values: Mapping[str, object]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -145,5 +144,5 @@ def test_a_number_has_separators_and_few_decimals() -> None:
 
 
 def test_a_span_has_its_two_greatest_units() -> None:
-    shown = [span(length) for length in (59, 3600, 90_061, timedelta(days=7))]
-    assert shown == ["59 s", "1 h", "1 d 1 h", "7 d"]
+    shown = [span(length) for length in (0.4, 59, 3600, 90_061, 86_460, 604_800)]
+    assert shown == ["0 s", "59 s", "1 h", "1 d 1 h", "1 d", "7 d"]
