@@ -22,26 +22,18 @@ _SPANS: Final = (
 )
 
 
-def _window(precision: timedelta) -> Window:
-    name = f"window{precision // timedelta(seconds=1)}"
-    return Window(name, VIEW, time="at", precision=precision, longest=_MONTH, retention=_MONTH)
-
-
-def _active(precision: timedelta) -> ActiveMembers:
-    name = f"active{precision // timedelta(seconds=1)}"
-    return ActiveMembers(name, VIEW, member="user", time="at", precision=precision, longest=30 * precision)
-
-
-def _sizes(precision: timedelta) -> Percentiles:
-    return Percentiles(
-        f"sizes{precision // timedelta(seconds=1)}", VIEW, attribute="ms", time="at", precision=precision
-    )
-
-
-_WINDOWS: Final = [_window(timedelta(seconds=unit)) for unit in (1, 60, 3600, 86_400)]
-_ACTIVE: Final = [_active(timedelta(seconds=unit)) for unit in (60, 3600, 86_400)]
-_PERCENTILES: Final = [_sizes(timedelta(seconds=unit)) for unit in (60, 3600, 86_400)]
-
+_UNITS: Final = [timedelta(seconds=unit) for unit in (60, 3600, 86_400)]
+_WINDOWS: Final = [
+    Window(f"window{n}", VIEW, time="at", precision=unit, longest=_MONTH, retention=_MONTH)
+    for n, unit in enumerate([timedelta(seconds=1), *_UNITS])
+]
+_ACTIVE: Final = [
+    ActiveMembers(f"active{n}", VIEW, member="user", time="at", precision=unit, longest=30 * unit)
+    for n, unit in enumerate(_UNITS)
+]
+_PERCENTILES: Final = [
+    Percentiles(f"sizes{n}", VIEW, attribute="ms", time="at", precision=unit) for n, unit in enumerate(_UNITS)
+]
 _TIMED: Final[list[Declaration]] = [*_WINDOWS, *_ACTIVE, *_PERCENTILES]
 
 
@@ -74,7 +66,7 @@ def test_a_refusal_names_the_spans_that_can_be_asked_for() -> None:
     with counters_in_memory([*_ACTIVE, unretained], now=NOW) as counters:
         with pytest.raises(InvalidArgumentError) as refused:
             counters.window(_ACTIVE[-1]).last(timedelta(hours=24))
-        allowed = "expected 2 to 30 days, since 'active86400' counts by the day and the current one is not over"
+        allowed = "expected 2 to 30 days, since 'active2' counts by the day and the current one is not over"
         assert allowed in str(refused.value)
         with pytest.raises(
             InvalidArgumentError, match="expected 2 hours or more, since 'unretained' counts by the hour"

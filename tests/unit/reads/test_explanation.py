@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 import re
+import tracemalloc
 from collections import Counter as Sums
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -327,6 +329,26 @@ def test_a_span_that_no_group_can_have_is_refused(declared: Any, start: Any, end
     refused = pytest.raises(InvalidArgumentError, match=re.escape(message))
     with counters_in_memory([SHOPS, RECENT], now=NOW) as counters, refused:
         counters.explain(declared, shop="a", start=start, end=end)
+
+
+def test_memory_is_bounded_however_many_events_a_scan_finds() -> None:
+    site = Aggregate("site", SALE, taken=Sum("price"))
+    with counters_in_memory([site], now=NOW) as counters:
+        counters.accept(SALE, sale(1))
+        [item] = [one for one in counters.client.scan(TableName="counters")["Items"] if one["_type"] == {"S": "sale"}]
+        more = ({"Items": [{**item, "id": {"S": f"{page}-{n:07}"}} for n in range(10)]} for page in range(100))
+        client: Any = counters._table.client
+        paginator, scanner = client.get_paginator, SimpleNamespace(paginate=lambda **_: more)
+        client.get_paginator = lambda name: scanner if name == "scan" else paginator(name)
+        tracemalloc.start()
+        try:
+            found = counters.explain(site, scan=True, limit=10)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert (found.count, len(found.lines), found.difference) == (1000, 10, {"taken": 5 - 1000 * 5})
+    # A third of what all lines take.
+    assert peak < 300_000
 
 
 @contextmanager

@@ -12,23 +12,16 @@ import pytest
 
 from dynamodb_counters import (
     Aggregate,
-    Attr,
     Attribute,
-    ChangedError,
     Count,
     Counter,
-    Counters,
-    Distinct,
     Event,
     InvalidArgumentError,
-    Ranking,
     UncountedError,
     Window,
 )
-from dynamodb_counters._control.registry import WAITING, Registry, entries_of, write_registry
 from simulation.counters_in_memory import counters_in_memory
 from simulation.workbench import Workbench
-from tests.unit.fold.world import World
 
 STATUS = Attribute(int, minimum=100)
 ATTRIBUTES = {"customer": str, "status": STATUS, "price": Decimal, "at": datetime, "due": date, "ms": int}
@@ -41,35 +34,11 @@ OF_DAILY = Aggregate("of_daily", DAILY, by=("customer", "at:day"), n=Count())
 SEATS = Counter("seats", by=("show", "at:day"))
 SITE = Aggregate("site", CALL, calls=Count())
 RECENT = Window("recent", CALL, by="customer", time="at")
-PAYERS = Distinct("payers", CALL, member="customer")
-STATUSES = Aggregate("statuses", CALL, by=("customer", "status"))
-TOP = Aggregate("top", CALL, by="customer", ranking=Ranking(measure="top", leaderboard="TOP"))
 C1 = {"customer": "c1"}
-
-_READS: dict[str, tuple[str, Callable[[Counters], Any]]] = {
-    "get": ("calls", lambda counters: counters.get(CALLS, C1)),
-    "get of a Distinct": ("payers", lambda counters: counters.get(PAYERS)),
-    "get_many": ("calls", lambda counters: counters.get_many([(SITE, {}), (CALLS, C1)])),
-    "groups": ("statuses", lambda counters: next(counters.groups(STATUSES, C1), None)),
-    "top": ("top", lambda counters: counters.top(TOP)),
-    "window": ("recent", lambda counters: counters.window(RECENT, C1).last(timedelta(hours=1))),
-    "series": ("recent", lambda counters: counters.window(RECENT, C1).series(_at(0), _at(5), step="hour")),
-}
-_VIEW = Event("view", pk="PAGE#{page}", sk="VIEW#{user}")
-_VIEWS = Aggregate("views", _VIEW, pk="PAGE#{page}", sk="VIEWS", measures={"views": Count()})
 
 
 def _at(hour: int) -> datetime:
     return datetime(2026, 11, 20, hour, tzinfo=UTC)
-
-
-@pytest.mark.parametrize("read", _READS)
-def test_a_declaration_that_no_deployment_counts_is_refused(read: str) -> None:
-    name, call = _READS[read]
-    with counters_in_memory([SITE]) as counters, pytest.raises(UncountedError) as refused:
-        call(counters)
-
-    assert str(refused.value) == f"invalid declaration={name!r}: expected one that the table's aggregator counts"
 
 
 def test_a_declaration_is_readable_as_soon_as_it_is_deployed_and_counts_on_when_it_no_longer_is() -> None:
@@ -96,16 +65,6 @@ def test_a_counter_is_complete_as_soon_as_it_is_deployed() -> None:
     bench.counters.increment(SEATS, a_day, amount=2)
     group = bench.counters.get(SEATS, a_day)
     assert (group["seats"], group.complete) == (2, True)
-
-
-@pytest.mark.parametrize("read", _READS)
-def test_another_definition_than_the_registered_one_is_refused_with_a_new_name(read: str) -> None:
-    name, call = _READS[read]
-    of_site = [replace(one, where=Attr("status").ge(500)) for one in (SITE, CALLS, STATUSES, TOP, RECENT, PAYERS)]
-    with counters_in_memory(of_site) as counters, pytest.raises(ChangedError) as refused:
-        call(counters)
-    assert f"`counters backfill {refused.value.value}_v2`" in str(refused.value)
-    assert refused.value.value in (name, "site")
 
 
 def test_a_table_that_no_deployment_counts_is_incomplete() -> None:
@@ -156,19 +115,3 @@ def test_values_of_the_right_types_are_taken_in_every_form() -> None:
         assert counters.get(TYPED, typed)["typed"] == 1
         for status, price, due in (("5", "1.5", "20261120"), ("5.0", "1.50", "2026-W47-5")):
             assert counters.get(TYPED, {**typed, "status": status, "price": price, "due": due})["typed"] == 1
-
-
-@pytest.fixture
-def world() -> World:
-    world = World([_VIEWS])
-    world.put(_VIEW, {"page": "home", "user": "ann"})
-    world.settle()
-    changes = [(None, replace(entry, state=WAITING)) for entry in entries_of([_VIEWS])]
-    assert write_registry(world.table, Registry(), changes)
-    return world
-
-
-def test_counts_that_are_not_whole_are_flagged(world: World) -> None:
-    group = Counters("counters", client=world.table.client).get(_VIEWS, {"page": "home"})
-
-    assert (group["views"], group.complete) == (1, False)

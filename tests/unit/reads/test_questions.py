@@ -11,7 +11,6 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from dynamodb_counters import InvalidArgumentError, Sum, Window
-from dynamodb_counters._timeline.tiers import time_zone
 from tests.unit.fold.buckets import JOB, Buckets, Number, fold
 
 _C = {"customer": "c"}
@@ -28,14 +27,6 @@ def _written(window: Window, *happened: datetime | tuple[datetime, Number], now:
     pairs = [each if isinstance(each, tuple) else (each, 1) for each in happened]
     buckets.write(fold(window, [(int(moment.timestamp()), number) for moment, number in pairs]))
     return buckets
-
-
-def test_a_calendar_day_is_the_local_day_so_far() -> None:
-    buckets = _written(_JOBS, _utc(2026, 11, 19, 18, 14, 59), _utc(2026, 11, 19, 18, 15), _utc(2026, 11, 20, 10, 30))
-    today = buckets.counters.window(_JOBS, _C).calendar("day", "Asia/Kathmandu")
-
-    assert (today.count, today.start) == (2, _utc(2026, 11, 19, 18, 15))
-    assert today.end == _utc(2026, 11, 20, 10, 31)
 
 
 def test_a_month_in_a_time_zone_is_one_read() -> None:
@@ -85,15 +76,6 @@ def test_a_day_that_a_zone_skipped_has_no_step() -> None:
     assert [day.start for day in days] == [_utc(2011, 12, 29, 10), _utc(2011, 12, 30, 10)]
 
 
-def test_a_leap_day_has_its_slot() -> None:
-    daily = replace(_JOBS, precision=_DAY, longest=timedelta(days=366))
-    buckets = _written(daily, _utc(2024, 2, 28, 23, 59, 59), _utc(2024, 2, 29), _utc(2024, 2, 29, 23), _utc(2024, 3, 1))
-
-    assert buckets.counters.window(daily, _C).between(_utc(2024, 2, 29), _utc(2024, 3, 1)).count == 2
-    year = buckets.counters.window(daily, _C).last(366 * _DAY, as_of=_utc(2024, 12, 31, 5))
-    assert (year.count, year.start) == (4, _utc(2024, 1, 1))
-
-
 def test_a_series_has_zeros_where_nothing_happened_and_reads_once() -> None:
     buckets = _written(_JOBS, _utc(2026, 11, 18, 1), _utc(2026, 11, 20, 1), _utc(2026, 11, 20, 2))
     days = buckets.counters.window(_JOBS, _C).series(_utc(2026, 11, 17), _utc(2026, 11, 21), step="day")
@@ -112,12 +94,6 @@ def test_a_series_is_read_from_the_coarsest_tier_that_separates_its_steps() -> N
     assert query["ExpressionAttributeValues"][":last"] == {"S": "WINDOW#jobs#N#2025-12"}
 
 
-def test_a_step_of_an_hour_needs_that_precision() -> None:
-    daily = replace(_JOBS, precision=_DAY)
-    with pytest.raises(InvalidArgumentError, match=r"^invalid step='hour'"):
-        _written(daily).counters.window(daily, _C).series(_utc(2026, 1, 1), _utc(2026, 1, 2), step="hour")
-
-
 def test_a_series_of_too_many_steps_is_refused_before_anything_is_read() -> None:
     buckets = _written(_JOBS)
     steps: list[Any] = [timedelta(minutes=1), "hour"]
@@ -125,6 +101,9 @@ def test_a_series_of_too_many_steps_is_refused_before_anything_is_read() -> None
         with pytest.raises(InvalidArgumentError, match=r"^invalid step=.*10000"):
             buckets.counters.window(_JOBS, _C).series(_utc(2020, 1, 1), _utc(2026, 1, 2), step=step)
     assert buckets.queries == []
+    daily = replace(_JOBS, precision=_DAY)
+    with pytest.raises(InvalidArgumentError, match=r"^invalid step='hour'"):
+        _written(daily).counters.window(daily, _C).series(_utc(2026, 1, 1), _utc(2026, 1, 2), step="hour")
 
 
 _START, _END = _utc(2026, 1, 1), _utc(2026, 1, 2)
@@ -159,10 +138,6 @@ def test_a_wrong_argument_is_refused_by_name(
 ) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         getattr(_written(_JOBS).counters.window(_JOBS, _C), method)(*arguments, **options)
-
-
-def test_a_zone_may_be_given_itself() -> None:
-    assert time_zone(zone := ZoneInfo("Europe/Berlin")) is zone
 
 
 def test_longer_than_retained_is_an_error_that_says_so() -> None:
