@@ -263,7 +263,7 @@ class Counters(EventReads, GroupReads, WindowReads):
         values, **fields
             The group.
         start, end : datetime, optional
-            The interval of a window, as in its `between`. Default: the last 24 hours, or 7 units if those are longer.
+            The interval of a window, as in its `between`. Default: 24 hours up to now, or 7 units if those are longer.
         scan : bool, optional
             As in `groups`.
         limit : int, optional
@@ -271,8 +271,6 @@ class Counters(EventReads, GroupReads, WindowReads):
         """
         require_count("limit", limit, least=0)
         require_bool("scan", scan)
-        if (start is None) != (end is None):
-            raise InvalidArgumentError("start" if start is None else "end", None, "both ends of a span, or neither")
         group: Any = given(values, fields)
         part = getattr(declaration, "_parts", (declaration,))[-1]
         question = Question(now=self._table.clock(), declared=part, values=group, start=start, end=end)

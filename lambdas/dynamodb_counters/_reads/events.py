@@ -71,7 +71,6 @@ UNEXPLAINED: Final = (
 
 _SIGNS: Final = {"+": 1, "-": -1}
 
-
 Wanted: TypeAlias = Mapping[str, str]
 Timespan: TypeAlias = tuple[float, float]
 Filter: TypeAlias = Callable[[Image], bool]
@@ -246,12 +245,6 @@ class Explanation:
         The number less the sum of all lines, by measure.
     reason : str
         What may explain the difference; empty if there is none.
-
-    Examples
-    --------
-    >>> explained = counters.explain(VIEWS, {"url": "/"})  # doctest: +SKIP
-    >>> explained.numbers, explained.count, explained.difference  # doctest: +SKIP
-    ({'views': 17}, 17, {})
     """
 
     numbers: Mapping[str, Number]

@@ -66,11 +66,6 @@ class Extreme:
         The fields that are shown with it.
     complete : bool, optional
         As of a `Group`.
-
-    Examples
-    --------
-    >>> Extreme(812, 1, {"route": "/search"}).shown["route"]
-    '/search'
     """
 
     value: Number | datetime

@@ -27,6 +27,7 @@ from dynamodb_counters._timeline.tiers import (
     PERIODS,
     Interval,
     Period,
+    require_anchor,
     seconds_of,
     steps,
     time_zone,
@@ -245,8 +246,7 @@ class Question:
         """The steps of a series, in order, without gaps; or the trailing span of each unit of time."""
         span, unit = self.interval, self.declared._unit
         step = self.step_length if self.rolling is None else timedelta(seconds=unit)
-        zone, anchor = calendar_of(self.declared, self.values, self.tz, self.anchor, step)
-        intervals = steps(span.start, span.end, step, zone, unit, anchor=anchor)
+        intervals = steps(span, step, *calendar_of(self.declared, self.values, self.tz, self.anchor, step), unit)
         if self.rolling is not None:
             intervals = [Interval.ending_at(each.start, self.rolling, unit) for each in intervals]
         if self.is_bounded and len(intervals) > MAX_STEPS:
@@ -336,6 +336,7 @@ def calendar_of(
         tz = "UTC" if own is None else str(values[own.tz]) if own.tz in own.fields else own.tz
     if anchor is None:
         anchor = own.anchor if own is not None and period == "month" else 1
+    require_anchor(anchor, period)
     return time_zone(tz), anchor
 
 

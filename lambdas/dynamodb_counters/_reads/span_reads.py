@@ -32,7 +32,6 @@ from dynamodb_counters._timeline.tiers import (
     period_start,
     plan_queries,
     read_cost,
-    require_anchor,
     seconds_of,
     steps,
     utc,
@@ -88,12 +87,6 @@ class Integral:
         The level at the start and at the end.
     start, end, complete
         As of a `WindowCount`.
-
-    Examples
-    --------
-    >>> day = Integral(86_400, 1, 1, datetime(2026, 11, 20), datetime(2026, 11, 21))
-    >>> day.value / 3600
-    24.0
     """
 
     value: Number
@@ -356,7 +349,6 @@ class WindowReader(Generic[Counted]):
         if period not in PERIODS:
             raise InvalidArgumentError("period", period, "one of " + ", ".join(map(repr, PERIODS)))
         zone, first_day = calendar_of(self._declared, self._values, tz, anchor, period)
-        require_anchor(first_day, period)
         now = self._table.clock()
         until = now if as_of is None else seconds_of("as_of", as_of)
         start, unit = period_start(period, until, zone, first_day), self._declared._unit
@@ -396,9 +388,8 @@ class WindowReader(Generic[Counted]):
         tz, anchor, consistent
             As in `calendar`.
         """
-        whole, unit = self._around(start, end), self._declared._unit
-        zone, first_day = calendar_of(self._declared, self._values, tz, anchor, step)
-        return self._counted(steps(whole.start, whole.end, step, zone, unit, anchor=first_day), consistent)
+        calendar = calendar_of(self._declared, self._values, tz, anchor, step)
+        return self._counted(steps(self._around(start, end), step, *calendar, self._declared._unit), consistent)
 
     def rolling(
         self, start: datetime, end: datetime, length: timedelta | None = None, /, *, consistent: bool = False

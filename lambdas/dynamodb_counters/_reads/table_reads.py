@@ -59,19 +59,19 @@ def get_items(table: Table, keys: Iterable[Key], *, consistent: bool) -> dict[tu
         answer = table.client.get_item(TableName=table.name, Key=different[0], ConsistentRead=consistent)
         return {identity(different[0]): answer["Item"]} if "Item" in answer else {}
     chunks = [different[start : start + _KEYS_PER_CALL] for start in range(0, len(different), _KEYS_PER_CALL)]
-    found = table.each(lambda chunk: _get_chunk(table, chunk, consistent=consistent), chunks)
-    return {identity(item): item for items in found for item in items}
 
+    def read(keys: list[Any]) -> list[Item]:
+        items: list[Item] = []
+        for _ in table.tries():
+            wanted: Any = {table.name: {"Keys": keys, "ConsistentRead": consistent}}
+            answer = table.client.batch_get_item(RequestItems=wanted)
+            items += answer["Responses"].get(table.name, [])
+            keys = answer.get("UnprocessedKeys", {}).get(table.name, {"Keys": []})["Keys"]
+            if not keys:
+                return items
+        raise TimeoutError(f"{len(keys)} keys stayed unread after {TRIES} tries; DynamoDB throttles the reads")
 
-def _get_chunk(table: Table, keys: list[Any], *, consistent: bool) -> list[Item]:
-    items: list[Item] = []
-    for _ in table.tries():
-        answer = table.client.batch_get_item(RequestItems={table.name: {"Keys": keys, "ConsistentRead": consistent}})
-        items += answer["Responses"].get(table.name, [])
-        keys = answer.get("UnprocessedKeys", {}).get(table.name, {"Keys": []})["Keys"]
-        if not keys:
-            return items
-    raise TimeoutError(f"{len(keys)} keys stayed unread after {TRIES} tries; DynamoDB throttles the reads")
+    return {identity(item): item for items in table.each(read, chunks) for item in items}
 
 
 def query(table: Table, pk: str, sort_keys: tuple[str, str], *, consistent: bool, **options: Any) -> Iterator[Item]:

@@ -264,15 +264,11 @@ def periods(period: str, start: float, end: float, zone: tzinfo, anchor: int = 1
             begin = _midnight(day, zone)
 
 
-def steps(
-    start: float, end: float, step: timedelta | str, zone: tzinfo, precision: int, *, anchor: int = 1
-) -> list[Interval]:
+def steps(whole: Interval, step: timedelta | str, zone: tzinfo, anchor: int, precision: int) -> list[Interval]:
     """Adjoining intervals on whole units of precision (seconds): of one length, or the periods of a calendar.
 
-    A calendar's first and last period are cut off at `start` and `end`.
+    A calendar's first and last period are cut off at the ends of the whole.
     """
-    require_anchor(anchor, step)
-    whole = Interval.around(start, end, precision)
     if isinstance(step, timedelta):
         unit = timedelta(seconds=precision)
         if step < unit or step % unit:
