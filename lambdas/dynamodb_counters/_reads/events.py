@@ -1,8 +1,4 @@
-"""Which events there are, by the keys that those of a span of time have; and why a number is what it is.
-
-Of an explanation the group is read, then what it counts, then the group again. A line is the fold of one item by the
-registered definition. What the lines do not come to is a difference, of which verification is the judge.
-"""
+"""Which events there are; and why a number is what it is, see docs/explain.md."""
 
 from __future__ import annotations
 

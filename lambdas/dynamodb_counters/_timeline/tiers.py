@@ -1,13 +1,7 @@
 """Tiers: the units time is cut into, and the Queries whose buckets add up to an interval.
 
-A bucket of a tier holds a total and one slot for each finer unit in it. Buckets are UTC, for readers in all time zones;
-a local day begins on a slot boundary of some tier. The coarsest tier covers all of an interval that its slots resolve;
-the next finer one covers what remains at both ends. Whole buckets count by their total, the first and last by their
-slots, so one item counts each moment of the interval.
-
-A local day begins the first time its clocks reach midnight, or the moment they skip it. So a day has 23 or 25 hours
-where clocks change, and the periods of a zone follow each other without gap or overlap. Weeks begin on Monday,
-months on their anchor, such as the 15th, or on the last day of a month that is shorter.
+See docs/windows.md. Whole buckets count by their total, the first and last by their slots, so one item counts each
+moment of the interval. The periods of a zone follow each other without gap or overlap.
 """
 
 from __future__ import annotations
