@@ -118,8 +118,10 @@ def test_all_keys_of_a_prefix_are_read_and_no_others(pk: str, sk: str) -> None:
     # No segment of another item's key can be equal to that of a key that begins with a field: it has a single segment.
     users = ("", " ", "!", "é", "\x00", "zoe", "\U0010ffff")
     one, two = _aggregate("one", sk, pk), _aggregate("two", "A#M#{word}#{user}")
-    found = _world(one, two, users=users).counters.groups(one, {"page": "home"})
-    assert {group.values["word"] for group in found} == {*users}
+    world = _world(one, two, users=users)
+    key = one._pk_template.render({"page": "home"}), one._sk_template.render({"word": "foreign"})
+    world.client.put_item(TableName="counters", Item={"pk": {"S": key[0]}, "sk": {"S": key[1]}})
+    assert {group.values["word"] for group in world.counters.groups(one, {"page": "home"})} == {*users}
 
 
 def test_members_of_a_distinct_count_are_not_read_with_it() -> None:
@@ -175,6 +177,7 @@ def test_groups_of_all_partitions_take_a_scan_that_is_priced_first() -> None:
     assert {group["views"] for group in listed} == {1}
     assert list(counters.groups(views, after=listed[1], scan=True)) == listed[2:]
     assert {group.values["user"] for group in counters.groups(views, page="p1", scan=True)} == {"u1", "u3"}
+    assert [group.values["page"] for group in counters.groups(views, user="u3", scan=True)] == ["p1"]
     # Other code has written what is no group: its key is another one, or hashed and shows no values.
     for pk in ("other", "p%~" + "x" * 43):
         item = {"pk": {"S": pk}, "sk": {"S": "views"}, "_type": {"S": "views"}, "views": {"N": "1"}}
@@ -187,3 +190,9 @@ def test_a_span_of_events_that_are_not_packed_is_refused_at_the_call(counters: C
     span: dict[str, Any] = {end: NOW}
     with pytest.raises(InvalidArgumentError, match=f"^invalid {end}=.*: expected None: events that are not packed"):
         counters.events(VIEW, url="/", **span)
+
+
+def test_a_listing_after_all_sort_keys_is_empty_and_asks_nothing(
+    counters: Counters, queries: list[dict[str, Any]]
+) -> None:
+    assert (list(counters.events(VIEW, url="/", after="U")), queries) == ([], [])

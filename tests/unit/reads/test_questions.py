@@ -11,6 +11,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from dynamodb_counters import InvalidArgumentError, Sum, Window
+from dynamodb_counters._reads.span_reads import queries_of
+from dynamodb_counters._timeline.tiers import Interval, plan_queries, read_cost
 from tests.unit.fold.buckets import JOB, Buckets, Number, fold
 
 _C = {"customer": "c"}
@@ -92,6 +94,14 @@ def test_a_series_is_read_from_the_coarsest_tier_that_separates_its_steps() -> N
 
     assert query["ExpressionAttributeValues"][":first"] == {"S": "WINDOW#jobs#N#2025-01"}
     assert query["ExpressionAttributeValues"][":last"] == {"S": "WINDOW#jobs#N#2025-12"}
+
+
+@pytest.mark.parametrize("hours", [1, 7, 30, 60, 24 * 31])
+def test_a_series_costs_no_more_than_its_steps_one_by_one(hours: int) -> None:
+    year, length = replace(_JOBS, longest=timedelta(days=366)), 3600 * hours
+    steps = [Interval(first, first + length) for first in range(60, 60 + 40 * length, length)]
+    cost = read_cost(queries_of(year, steps))
+    assert cost <= sum(read_cost(plan_queries(year._kept_tiers, step)) for step in steps)
 
 
 def test_a_series_of_too_many_steps_is_refused_before_anything_is_read() -> None:
