@@ -64,7 +64,6 @@ DECLARING: Final = (
     'Aggregate("shops", ORDER, by="shop", total=Sum("shop"))',
     'Aggregate("speed", CALL, by="ms:10,100")',
     'Aggregate("speed", CALL, ms=Sum("ms"))',
-    'Aggregate("speed", CALL, by="status:class?none")',
     'Aggregate("speed", CALL, by="id:class")',
     'Aggregate("speed", CALL, by="status:500,200")',
     'Sum("total", cap=9.99)',

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, InitVar, dataclass, field, fields
 from datetime import timedelta
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -23,6 +24,7 @@ from dynamodb_counters._declarations.checks import (
     require_retention,
     require_where,
 )
+from dynamodb_counters._declarations.event_attributes import Attribute, KnownAttributes
 from dynamodb_counters._declarations.measures import Count, Measure, Sum, TimeWeighted, given_measures, shown
 from dynamodb_counters._declarations.sources import Direct, Event, Items, Keyed
 from dynamodb_counters._items.conditions import LIST_MARK, Condition
@@ -234,12 +236,13 @@ class Aggregate(Keyed):
                 raise InvalidArgumentError("measures", attribute, "attributes that are not fields of the key")
         if len(self._attributes) > MAX_ATTRIBUTES:
             raise InvalidArgumentError("measures", list(self.measures), f"at most {MAX_ATTRIBUTES} attributes in total")
-        pk, by = self._pk_template.fields, values["by"]
-        arguments = {field: "by" if by is not None else "pk" if field in pk else "sk" for field in self.fields}
-        if isinstance(self.source, Aggregate):
-            self._require_known(self.source, arguments)
-        elif isinstance(self.source, Event):
-            self._require_declared(self.source, arguments)
+        if isinstance(self.source, Aggregate) and self.source.write_shards > 1:
+            raise InvalidArgumentError("source", self.source.name, "an aggregate with write_shards=1")
+        if isinstance(self.source, Event | Aggregate):
+            known, by = self.source._known, values["by"]
+            known.require_key("pk" if by is None else "by", self._pk_template.fields, self.where)
+            known.require_key("sk" if by is None else "by", self._sk_template.fields, self.where)
+            known.require_all("measures", self.measures.values(), self.where)
         if self.ranking is not None:
             if not isinstance(self.ranking, Ranking):
                 raise InvalidArgumentError("ranking", self.ranking, "a Ranking(measure=…, leaderboard=…)")
@@ -288,36 +291,11 @@ class Aggregate(Keyed):
         object.__setattr__(self, "pk", pk)
         object.__setattr__(self, "sk", named_key(self.name, rest))
 
-    def _require_declared(self, source: Event, arguments: Mapping[str, str]) -> None:
-        """Refuse what the event does not have; `arguments` has those that its fields come from."""
-        for name, argument in arguments.items():
-            source._known.require_key(argument, [name], self.where)
-        for measure in self.measures.values():
-            source._known.require_measure("measures", measure, self.where)
-        source._known.require_where(self.where)
-
-    def _require_known(self, source: Aggregate, arguments: Mapping[str, str]) -> None:
-        if source.write_shards > 1:
-            raise InvalidArgumentError("source", source.name, "an aggregate with write_shards=1")
-        fields = (*source.fields, GAP) if source._longest else source.fields
-        for name, argument in arguments.items():
-            self._require_among(argument, name, fields, "fields")
-        for measure in self.measures.values():
-            if not isinstance(measure, Count):
-                self._require_among("measures", measure.attribute, source._attributes, "measures")
-                if measure.default is not None:
-                    allowed = f"no default: {source.name!r} has its measures"
-                    raise InvalidArgumentError("measures", measure.default, allowed)
-        for name, _, operands in self.where._tests if self.where is not None else ():
-            self._require_among("where", name, (*source.fields, *source._attributes), "fields and measures")
-            if any(isinstance(operand, str) != (name in source.fields) for operand in operands):
-                kind = "a string to compare with the field" if name in source.fields else "a number to compare with"
-                raise InvalidArgumentError("where", operands[0], f"{kind} {name!r} of {source.name!r}")
-
-    def _require_among(self, argument: str, name: str, known: tuple[str, ...], kind: str) -> None:
-        if name not in known:
-            allowed = f"{kind} of {self.source.name!r}: {', '.join(known) or 'none'}"
-            raise InvalidArgumentError(argument, name, allowed)
+    @property
+    def _known(self) -> KnownAttributes:
+        texts, numbers = (*self.fields, *((GAP,) if self._longest else ())), self._attributes
+        attributes = dict.fromkeys(texts, Attribute(str)) | dict.fromkeys(numbers, Attribute(Decimal))
+        return KnownAttributes(self.name, attributes, literal=True)
 
     def _require_rankable(self, ranking: Ranking) -> None:
         if not isinstance(self.measures.get(ranking.measure), Count | Sum):
@@ -493,8 +471,7 @@ class Window(Keyed):
             known = self.source._known
             known.require_key(said, self.fields, self.where)
             known.require("time", self.time, "a time", self.where)
-            known.require_measure("measure", self.measure, self.where)
-            known.require_where(self.where)
+            known.require_all("measure", [self.measure], self.where)
         if not set(self._attributes).isdisjoint(self.fields):
             raise InvalidArgumentError(said, given, f"fields other than {', '.join(sorted(self._attributes))}")
 

@@ -73,9 +73,10 @@ def require_where(where: object, *, bookkeeping: bool = False, allowed: Collecti
             raise InvalidArgumentError("where", name, f"attribute names that do not start with {RESERVED_PREFIX!r}")
 
 
-def require_choice(argument: str, value: object, allowed: tuple[str, ...]) -> None:
+def require_choice(argument: str, value: object, allowed: tuple[str, ...]) -> object:
     if value not in allowed:
         raise InvalidArgumentError(argument, value, "one of " + ", ".join(map(repr, allowed)))
+    return value
 
 
 def require_bool(argument: str, value: object) -> None:
@@ -106,10 +107,11 @@ def require_retention(retention: object, fields: Iterable[str]) -> None:
         raise InvalidArgumentError("retention", retention, "None, or exactly one time that groups, such as at:day")
 
 
-def require_count(argument: str, value: object, most: float = math.inf, least: int = 1) -> None:
+def require_count(argument: str, value: object, most: float = math.inf, least: int = 1) -> object:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         allowed = f"an int from {least} to {most}" if most < math.inf else f"an int of {least} or more"
         raise InvalidArgumentError(argument, value, allowed)
+    return value
 
 
 def require_no_member(argument: str, paths: Iterable[str]) -> None:

@@ -7,14 +7,12 @@ import re
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
 from functools import cached_property, partial
-from ipaddress import IPv4Address, IPv6Address
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from dynamodb_counters._declarations.checks import require_attribute, require_bool, require_choice, require_count
 from dynamodb_counters._declarations.measures import Count, Frozen, Measure, TimeWeighted, shown
@@ -31,54 +29,85 @@ from dynamodb_counters._items.derived_fields import ORDER, is_time, parts_of
 from dynamodb_counters._items.table_schema import is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
 
-_TYPES: Final[dict[Any, dict[str, Any]]] = {
+Rule: TypeAlias = dict[str, Any]
+"""Arguments of an `Attribute`."""
+
+_RULES: Final[dict[Any, Rule]] = {
     **{kind: {"type": kind} for kind in (str, int, Decimal, bool, bytes, dict, object)},
+    **{kind: {"type": list} for kind in (list, set, tuple, frozenset)},
+    dict[str, Any]: {"type": dict},
     float: {"type": Decimal},
     datetime: {"type": str, "format": "date-time"},
     date: {"type": str, "format": "date"},
     Any: {"type": object},
 }
-"""Arguments of the attribute, by types without parts."""
-
-_LISTS: Final = (list, set, tuple, frozenset)
-_DEMANDS: Final = {"ge": "minimum", "le": "maximum"} | {name: name for name in ("min_length", "max_length", "pattern")}
+_ALLOWED: Final = (
+    "str, int, Decimal, float, bool, bytes, datetime, date, UUID, an Enum or Literal, list, dict or object; a "
+    "dataclass, TypedDict or pydantic model"
+)
+_DEMANDS: Final = {"ge": "minimum", "le": "maximum", "min_length": "min_length", "max_length": "max_length"}
 """How pydantic and annotated-types call what an attribute has, too."""
 
 
-def described(kind: Any) -> dict[str, Any] | None:  # noqa: PLR0911
-    """Arguments of an `Attribute` that a type says; None if it says nothing of what DynamoDB stores."""
+def rule_of(kind: Any) -> Rule | None:  # noqa: PLR0911
+    """What a type says of an attribute; None if it says nothing of what DynamoDB stores."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Annotated:
-        rule = described(arguments[0])
-        return rule and rule | _limits(arguments[1:])
+        rule = rule_of(arguments[0])
+        return rule and _joined(kind, [rule, *map(_demanded, arguments[1:])])
+    if origin in (typing.Required, typing.NotRequired):
+        rule = rule_of(arguments[0])
+        return rule and {"required": origin is typing.Required} | rule
     if origin in (typing.Union, types.UnionType):
-        others = [other for other in arguments if other is not types.NoneType]
-        rule = described(others[0]) if len(others) == 1 else None
-        return rule and rule | {"required": False}
+        rules = [rule_of(other) for other in arguments if other is not types.NoneType]
+        return rules[0] | {"required": False} if len(rules) == 1 and rules[0] else None
     if origin is typing.Literal:
         return _choice(arguments)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _choice(tuple(member.value for member in kind))
-    if kind in _LISTS or (origin in _LISTS and (origin is not tuple or arguments[1:] == (...,))):
-        return {"type": list, "of": arguments[0] if arguments else None}
-    if origin in (dict, Mapping) and arguments == (str, Any):
-        return {"type": dict}
+    if origin in (list, set, frozenset) or (origin is tuple and arguments[1:] == (...,)):
+        return {"type": list, "of": arguments[0]}
     # By its name: the module also makes random ones, which nothing here may.
     if isinstance(kind, type) and (kind.__module__, kind.__name__) == ("uuid", "UUID"):
         return {"type": str, "format": "uuid"}
-    rule = next((rule for known, rule in _TYPES.items() if kind is known), None)
-    return rule or ({"type": dict, "attributes": kind} if fields_of(kind) is not None else None)
+    rule = next((rule for known, rule in _RULES.items() if kind == known), None)
+    return rule or ({"type": dict, "attributes": kind} if rules_of(kind) is not None else None)
 
 
-def _choice(values: tuple[Any, ...]) -> dict[str, Any] | None:
+def _choice(values: tuple[Any, ...]) -> Rule | None:
     for kind in (str, int):
         if values and all(isinstance(value, kind) and not isinstance(value, bool) for value in values):
             return {"type": kind, "one_of": values}
     return None
 
 
-def fields_of(kind: Any) -> dict[str, dict[str, Any]] | None:
-    """The fields of a dataclass, TypedDict or pydantic model, as arguments of an `Attribute`; None of anything else."""
+def _joined(kind: Any, rules: Iterable[Rule]) -> Rule:
+    joined = Rule()
+    for rule in rules:
+        if twice := joined.keys() & rule.keys():
+            raise InvalidArgumentError("constraint", kind, f"no second {min(twice)}: it would not be enforced")
+        joined |= rule
+    return joined
+
+
+def _demanded(constraint: Any) -> Rule:
+    """What a constraint says of an attribute; one that nothing here would enforce is refused."""
+    if constraint is None or isinstance(constraint, str):
+        return {}  # Documentation.
+    inner = getattr(constraint, "metadata", None)
+    if isinstance(inner, list):
+        return _joined(constraint, map(_demanded, inner))  # A field of pydantic.
+    names = getattr(constraint, "__dataclass_fields__", getattr(constraint, "__dict__", ()))
+    limits = {name: value for name in names if (value := getattr(constraint, name)) is not None}
+    # No type takes another's text, which is strict.
+    if not names or limits.keys() - _DEMANDS.keys() - {"strict"}:
+        raise InvalidArgumentError("constraint", constraint, f"{', '.join(_DEMANDS)}: others would not be enforced")
+    values = {_DEMANDS[name]: value for name, value in limits.items() if name != "strict"}
+    return {name: Decimal(str(value)) if isinstance(value, float) else value for name, value in values.items()}
+
+
+def rules_of(kind: Any) -> dict[str, Rule] | None:
+    """What a dataclass, TypedDict or pydantic model says of its fields, by name; None of anything else."""
     if not isinstance(kind, type):
         return None
     _require_plain(kind)
@@ -94,7 +123,7 @@ def fields_of(kind: Any) -> dict[str, dict[str, Any]] | None:
         raise InvalidArgumentError("attributes", kind, f"a class whose annotations can be resolved ({error})") from None
     if not is_dataclass(kind):
         required: Collection[str] = kind.__required_keys__  # type: ignore[attr-defined]
-        return {name: _of_typed_dict(hint, name in required) for name, hint in hints.items()}
+        return {name: {"type": hint, "required": name in required} for name, hint in hints.items()}
     for part in fields(kind):
         if hasattr(part.default, "is_required"):
             raise InvalidArgumentError(f"Field of {part.name!r}", part.default, "a dataclass of pydantic for it")
@@ -104,44 +133,11 @@ def fields_of(kind: Any) -> dict[str, dict[str, Any]] | None:
     }
 
 
-def _of_model(name: str, model: Any) -> dict[str, Any]:
+def _of_model(name: str, model: Any) -> Rule:
     if model.validation_alias is not None:
         raise InvalidArgumentError(f"alias of {name!r}", model.validation_alias, "none: events have the field's name")
     kind = typing.Annotated[model.annotation, *model.metadata] if model.metadata else model.annotation
     return {"type": kind, "required": model.is_required()}
-
-
-def _of_typed_dict(hint: Any, required: bool) -> dict[str, Any]:
-    # `__required_keys__` does not know what textual annotations say, as with `from __future__ import annotations`.
-    while (origin := typing.get_origin(hint)) in (typing.Required, typing.NotRequired):
-        required = origin is typing.Required
-        [hint] = typing.get_args(hint)
-    return {"type": hint, "required": required}
-
-
-def _limits(metadata: Iterable[Any]) -> dict[str, Any]:
-    """Arguments that constraints stand for; one that none stands for is refused."""
-    limits = dict[str, Any]()
-    for constraint in metadata:
-        if constraint is None or isinstance(constraint, str):
-            continue  # Documentation.
-        # A field of pydantic has those of its own.
-        inner = getattr(constraint, "metadata", None)
-        more = _limits(inner) if isinstance(inner, list) else _limit(constraint)
-        if twice := limits.keys() & more.keys():
-            raise InvalidArgumentError("constraint", constraint, f"no second {min(twice)}: it would not be enforced")
-        limits |= more
-    return limits
-
-
-def _limit(constraint: Any) -> dict[str, Any]:
-    names = [*getattr(constraint, "__dataclass_fields__", getattr(constraint, "__dict__", ()))]
-    limits = {name: value for name in names if (value := getattr(constraint, name)) is not None}
-    # No type takes another's text, which is strict.
-    if not names or limits.keys() - _DEMANDS.keys() - {"strict"}:
-        raise InvalidArgumentError("constraint", constraint, f"{', '.join(_DEMANDS)}: others would not be enforced")
-    values = {_DEMANDS[name]: value for name, value in limits.items() if name != "strict"}
-    return {name: Decimal(str(value)) if isinstance(value, float) else value for name, value in values.items()}
 
 
 def _require_plain(kind: type) -> None:
@@ -155,43 +151,14 @@ def _require_plain(kind: type) -> None:
         # pydantic has some of its own.
         if getattr(getattr(kind, hook, None), "__module__", "pydantic").partition(".")[0] != "pydantic":
             demands.append(hook)
-    if demands or getattr(kind, "__pydantic_root_model__", False):
-        allowed = f"a class of fields without {demands[0] if demands else 'RootModel'!r}, which would not be enforced"
+    demands += ["RootModel"] if getattr(kind, "__pydantic_root_model__", False) else []
+    if demands:
+        allowed = f"a class of fields without {demands[0]!r}, which would not be enforced"
         raise InvalidArgumentError("attributes", kind, allowed)
 
 
-Format: TypeAlias = Literal["date", "date-time", "email", "ipv4", "ipv6", "uri", "uuid"]
-
-
-class _Limit(NamedTuple):
-    """An argument of an `Attribute`: types it fits, its check, JSON's keyword, its words, and whether a value fits."""
-
-    types: tuple[type, ...]
-    require: Callable[[str, Any], object]
-    keyword: str
-    words: str
-    allows: Callable[[Any, Any], Any]
-
-
-def _require_pattern(name: str, pattern: object) -> None:
-    try:
-        if not isinstance(pattern, str):
-            raise TypeError("no text")
-        re.compile(pattern)
-    except (TypeError, re.error) as error:
-        raise InvalidArgumentError(name, pattern, f"a regular expression as text ({error})") from None
-
-
+Format: TypeAlias = Literal["date", "date-time", "uuid"]
 _NUMBERS: Final = (int, Decimal)
-_LENGTHS: Final = ((str, list), partial(require_count, least=0))
-_LIMITS: Final = {
-    "pattern": _Limit((str,), _require_pattern, "pattern", "that matches {}", re.search),
-    "minimum": _Limit(_NUMBERS, require_storable, "minimum", "of at least {}", operator.le),
-    "maximum": _Limit(_NUMBERS, require_storable, "maximum", "of at most {}", operator.ge),
-    "min_length": _Limit(*_LENGTHS, "min{}", "of at least {} {}", lambda least, value: least <= len(value)),
-    "max_length": _Limit(*_LENGTHS, "max{}", "of at most {} {}", lambda most, value: most >= len(value)),
-    "one_of": _Limit((str, *_NUMBERS), lambda *_: None, "enum", "", operator.contains),
-}
 
 
 @dataclass(frozen=True)
@@ -208,10 +175,8 @@ class Attribute:
         Whether an event without it is rejected; one that is not required may also be null. Default True.
     one_of : sequence of str or number, optional
         The only values allowed. Default: any.
-    pattern : str, optional
-        A regular expression found in the text; ``^`` and ``$`` tie it to the whole. Default: any text.
-    format : {"date", "date-time", "email", "ipv4", "ipv6", "uri", "uuid"}, optional
-        The form of the text; ``"date-time"`` has an offset from UTC. Default: any text.
+    format : {"date", "date-time", "uuid"}, optional
+        The form of the text: that of `date`, `datetime` or `UUID`. Default: any text.
     minimum, maximum : int or Decimal, optional
         The least and the greatest number allowed. Default: no limit.
     min_length, max_length : int, optional
@@ -232,7 +197,6 @@ class Attribute:
     type: Any
     required: bool = field(default=True, repr=False)
     one_of: Sequence[str | Number] = field(default=(), repr=False)
-    pattern: str | None = field(default=None, repr=False)
     format: Format | None = field(default=None, repr=False)
     minimum: Number | None = field(default=None, repr=False)
     maximum: Number | None = field(default=None, repr=False)
@@ -244,38 +208,22 @@ class Attribute:
     __repr__ = shown
 
     def __post_init__(self) -> None:
-        rule = described(self.type)
+        rule = rule_of(self.type)
         if rule is None:
-            allowed = "str, int, Decimal, float, bool, bytes, datetime, date, UUID, an Enum or Literal, list, dict or"
-            raise InvalidArgumentError("type", self.type, f"{allowed} object; a dataclass, TypedDict or pydantic model")
-        self._take(rule)
+            raise InvalidArgumentError("type", self.type, _ALLOWED)
         require_bool("required", self.required)
-        if self.format is not None:
-            require_choice("format", self.format, tuple(_FORMATS))
-        for name in self._limits:
-            _LIMITS[name].require(name, getattr(self, name))
-        fits: dict[str, tuple[type, ...]] = {"format": (str,), "of": (list,), "attributes": (dict,)}
-        fits |= {name: limit.types for name, limit in _LIMITS.items()}
-        for name, kinds in fits.items():
-            if getattr(self, name) != getattr(Attribute, name) and self.type not in kinds:
-                allowed = f"None for {self.type.__name__}, not {' or '.join(kind.__name__ for kind in kinds)}"
-                raise InvalidArgumentError(name, getattr(self, name), allowed)
+        kind: type = rule["type"]
+        # What is said besides the type stands.
+        said = {name: getattr(self, name) for name in _ARGUMENTS if getattr(self, name) != getattr(Attribute, name)}
+        for name, value in (rule | said).items():
+            kinds, taken = _ARGUMENTS.get(name, ((kind,), None))
+            if kind not in kinds:
+                allowed = f"None for {kind.__name__}, not {' or '.join(fit.__name__ for fit in kinds)}"
+                raise InvalidArgumentError(name, value, allowed)
+            object.__setattr__(self, name, value if taken is None else taken(name, value))
         for value in self.one_of:
-            if isinstance(value, bool) or not isinstance(value, str if self.type is str else _NUMBERS):
-                raise InvalidArgumentError("one_of", value, f"values of the type {self.type.__name__}")
-
-    def _take(self, rule: dict[str, Any]) -> None:
-        """Note what the type says; what was said besides stands."""
-        if isinstance(self.one_of, str) or not isinstance(self.one_of, Sequence):
-            raise InvalidArgumentError("one_of", self.one_of, "a sequence of values")
-        object.__setattr__(self, "one_of", tuple(self.one_of))
-        for name, value in rule.items():
-            if name in ("type", "required") or getattr(self, name) == getattr(Attribute, name):
-                object.__setattr__(self, name, value)
-        if self.of is not None and not isinstance(self.of, Attribute):
-            object.__setattr__(self, "of", Attribute(self.of))
-        if self.attributes is not None:
-            object.__setattr__(self, "attributes", attributes_of(self.attributes))
+            if isinstance(value, bool) or not isinstance(value, str if kind is str else _NUMBERS):
+                raise InvalidArgumentError("one_of", value, f"values of the type {kind.__name__}")
 
     @cached_property
     def _limits(self) -> tuple[str, ...]:
@@ -287,28 +235,20 @@ AttributeTypes: TypeAlias = Mapping[str, Any] | type
 """Declared attributes: names with types or `Attribute`; or a dataclass, TypedDict or pydantic model."""
 
 
-_OUTER: Final = ContextVar[tuple[Any, ...]]("outer", default=())
-"""What the attributes being read are part of."""
-
-
 def attributes_of(declared: AttributeTypes) -> Frozen[str, Attribute]:
     """Attributes by name, of whatever declares them."""
-    parts = fields_of(declared)
+    rules = rules_of(declared)
     if isinstance(declared, Mapping):
-        parts = {name: {"type": kind} for name, kind in declared.items()}
-    if parts is None:
+        rules = {name: {"type": kind} for name, kind in declared.items()}
+    if rules is None:
         allowed = "a mapping of names to types or Attribute, or a dataclass, TypedDict or pydantic model"
         raise InvalidArgumentError("attributes", declared, allowed)
-    for name in parts:
+    for name in rules:
         require_attribute("attributes", name)
-    outer = _OUTER.get()
-    if any(other is declared for other in outer):
-        raise InvalidArgumentError("attributes", declared, "a class that does not contain itself")
-    token = _OUTER.set((*outer, declared))
     try:
-        return Frozen({name: _named(name, **part) for name, part in parts.items()})
-    finally:
-        _OUTER.reset(token)
+        return Frozen({name: _named(name, **rule) for name, rule in rules.items()})
+    except RecursionError:
+        raise InvalidArgumentError("attributes", declared, "a class that does not contain itself") from None
 
 
 def _named(name: str, type: Any, **more: Any) -> Attribute:  # noqa: A002 - as of an Attribute
@@ -316,6 +256,35 @@ def _named(name: str, type: Any, **more: Any) -> Attribute:  # noqa: A002 - as o
         return type if isinstance(type, Attribute) else Attribute(type, **more)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"{error.argument} of {name!r}", error.value, error.expected) from None
+
+
+def _values(name: str, values: object) -> tuple[Any, ...]:
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise InvalidArgumentError(name, values, "a sequence of values")
+    return tuple(values)
+
+
+_LENGTH: Final = ((str, list), partial(require_count, least=0))
+_ARGUMENTS: Final[dict[str, tuple[tuple[type, ...], Callable[[str, Any], object]]]] = {
+    "format": ((str,), lambda name, form: require_choice(name, form, tuple(_FORMATS))),
+    "one_of": ((str, *_NUMBERS), _values),
+    "minimum": (_NUMBERS, require_storable),
+    "maximum": (_NUMBERS, require_storable),
+    "min_length": _LENGTH,
+    "max_length": _LENGTH,
+    "of": ((list,), lambda _, kind: kind if isinstance(kind, Attribute) else Attribute(kind)),
+    "attributes": ((dict,), lambda _, declared: attributes_of(declared)),
+}
+"""By argument of an attribute: the types that it fits, and what checks it and says what is kept of it."""
+
+_LIMITS: Final[dict[str, tuple[str, str, Callable[[Any, Any], bool]]]] = {
+    "minimum": ("minimum", "of at least {}", operator.le),
+    "maximum": ("maximum", "of at most {}", operator.ge),
+    "min_length": ("min{}", "of at least {} {}", lambda least, value: least <= len(value)),
+    "max_length": ("max{}", "of at most {} {}", lambda most, value: most >= len(value)),
+    "one_of": ("enum", "", operator.contains),
+}
+"""By argument: JSON's keyword, its words, and whether it allows a value."""
 
 
 def json_schema(attributes: Mapping[str, Attribute]) -> dict[str, Any]:
@@ -331,7 +300,7 @@ def _schema(attribute: Attribute) -> dict[str, Any]:
     schema = dict(_KINDS[attribute.type][2]) if attribute.attributes is None else json_schema(attribute.attributes)
     schema |= {} if attribute.format is None else {"format": attribute.format}
     unit = "Items" if attribute.type is list else "Length"
-    schema |= {_LIMITS[name].keyword.format(unit): _plain(getattr(attribute, name)) for name in attribute._limits}
+    schema |= {_LIMITS[name][0].format(unit): _plain(getattr(attribute, name)) for name in attribute._limits}
     if attribute.type is list:
         schema["items"] = {} if attribute.of is None else _schema(attribute.of)
     return schema if attribute.required or not schema else {"anyOf": [schema, {"type": "null"}]}
@@ -376,7 +345,7 @@ def _canonical(path: str, attribute: Attribute, value: TypedValue) -> TypedValue
     plain = parse_number(content) if kind == "N" else content
     fits = kind in _KINDS[attribute.type][0] and (attribute.type is not int or plain == int(plain))
     for name in attribute._limits:
-        fits = fits and _LIMITS[name].allows(getattr(attribute, name), plain)
+        fits = fits and _LIMITS[name][2](getattr(attribute, name), plain)
     if fits:
         if kind == "M":
             return {kind: canonical_values(attribute.attributes or {}, content, f"{path}.")}
@@ -411,7 +380,7 @@ def expectation(attribute: Attribute) -> str:
     if attribute.one_of:
         return f"one of {', '.join(map(_bound_text, attribute.one_of))}"
     unit = "members" if attribute.type is list else "characters"
-    bounds = [_LIMITS[name].words.format(_bound_text(getattr(attribute, name)), unit) for name in attribute._limits]
+    bounds = [_LIMITS[name][1].format(_bound_text(getattr(attribute, name)), unit) for name in attribute._limits]
     words = " ".join([type_words(attribute), *bounds])
     return words if attribute.of is None else f"{words}, each {expectation(attribute.of)}"
 
@@ -424,58 +393,55 @@ def _bound_text(bound: str | Number) -> str:
     return repr(bound) if isinstance(bound, str) else format_number(bound)
 
 
-def _matched(pattern: str) -> Callable[[str], str | None]:
-    match = re.compile(pattern).fullmatch
-    return lambda text: text if match(text) else None
+def _uuid(text: str) -> str:
+    if re.fullmatch("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", text.lower()) is None:
+        raise ValueError("no UUID")
+    return text.lower()
 
 
-def _ipv6(text: str) -> str:
-    address = IPv6Address(text)
-    # Versions of Python print an IPv4 address within another way.
-    is_ipv4 = address.ipv4_mapped is not None and address.scope_id is None
-    return f"::ffff:{address.ipv4_mapped}" if is_ipv4 else str(address)
-
-
-_UUID: Final = _matched("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-
-_FORMATS: Final[dict[str, tuple[Callable[[str], str | None], str]]] = {
+_FORMATS: Final[dict[str, tuple[Callable[[str], str], str]]] = {
     "date": (lambda text: date.fromisoformat(text).isoformat(), "an ISO 8601 date such as '2026-11-20'"),
     "date-time": (canonical_time, "an ISO 8601 time with an offset and no leap second, such as '2026-11-20T10:30:00Z'"),
-    "email": (_matched(r"[^@\s]{1,64}@[^@\s]{1,255}"), "an email address"),
-    "ipv4": (lambda text: str(IPv4Address(text)), "an IPv4 address"),
-    "ipv6": (_ipv6, "an IPv6 address"),
-    "uri": (_matched(r"[A-Za-z][A-Za-z0-9+.-]*:\S+"), "a URI with its scheme"),
-    "uuid": (lambda text: _UUID(text.lower()), "a UUID of 36 characters"),
+    "uuid": (_uuid, "a UUID of 36 characters"),
 }
-"""By format: the canonical text of one that has it, None or a ValueError for others; and its words."""
+"""By format: the canonical text of one that has it, a ValueError for others; and its words."""
 
 
-Kind: TypeAlias = Literal["a number", "a string or number", "a time"]
+Kind: TypeAlias = Literal["a number", "a string", "a string or number", "a time"]
 
 _ANY: Final = Attribute(object)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownAttributes:
-    """The attributes of one event, by which declarations over it are checked; without any, all is allowed."""
+    """What declarations over a source may name; without attributes, all is allowed."""
 
-    event: str
+    source: str
     attributes: Mapping[str, Attribute] | None
-    always: Collection[str | None]
-    """Those that no event lacks, required or not."""
+    always: Collection[str | None] = ()
+    """Those that no item lacks, required or not."""
+    literal: bool = False
+    """Whether these are the fields, which are texts, and measures of an aggregate, under their whole names."""
+
+    def require_all(self, argument: str, measures: Iterable[Measure | TimeWeighted], where: Condition | None) -> None:
+        """Refuse to measure an attribute that is no number, or may be missing; and what `require_where` refuses."""
+        for measure in measures:
+            if not isinstance(measure, Count):
+                if self.literal and measure.default is not None:
+                    raise InvalidArgumentError(
+                        argument, measure.default, f"no default: {self.source!r} has its measures"
+                    )
+                self.require(argument, measure.attribute, "a number", where, default=measure.default, way="default=0")
+        self._require_where(where)
 
     def require_key(self, argument: str, names: Iterable[str], where: Condition | None = None) -> None:
         """Refuse fields of a key that are no attributes, have no text, or may be missing."""
         for name in names:
-            path, derived, default = parts_of(name)
+            path, derived, default = (name, "", None) if self.literal else parts_of(name)
             kind: Kind = "a time" if is_time(derived) else "a number"
-            kind = "a string or number" if derived in ("", ORDER) else kind
+            if derived in ("", ORDER):
+                kind = "a string" if self.literal else "a string or number"
             self.require(argument, name, kind, where, path=path, default=default, way=repr(f"{name}?none"))
-
-    def require_measure(self, argument: str, measure: Measure | TimeWeighted, where: Condition | None) -> None:
-        """Refuse to measure an attribute that is no number, or may be missing."""
-        if not isinstance(measure, Count):
-            self.require(argument, measure.attribute, "a number", where, default=measure.default, way="default=0")
 
     def require(
         self,
@@ -491,10 +457,9 @@ class KnownAttributes:
         """Refuse an attribute, at a `path` if not by its name, that is of another kind or may be missing."""
         path, needed = path or name, frozenset[str]() if where is None else where._required
         attribute, optional = self._find(argument, name, path)
-        is_kind = attribute.type in (object, *_NUMBERS) or (attribute.type is str and kind == "a string or number")
-        if kind == "a time":
-            is_kind = (is_kind or attribute.format == "date-time") and not attribute.one_of
-        if not is_kind:
+        is_kind = attribute.type in (object, *_NUMBERS) and kind != "a string"
+        is_kind |= attribute.format == "date-time" if kind == "a time" else attribute.type is str and kind != "a number"
+        if not is_kind or (kind == "a time" and attribute.one_of):
             raise InvalidArgumentError(argument, name, f"{kind}; {path!r} is {expectation(attribute)}")
         for part in optional if default is None else ():
             whole = part.removesuffix(LIST_MARK)
@@ -503,8 +468,6 @@ class KnownAttributes:
                 ways = ["" if path.endswith(LIST_MARK) else way, f"where=Attr({whole!r}).exists()"]
                 allowed = f"{' or '.join(filter(None, ways))}: {part!r} is not required"
                 raise InvalidArgumentError(argument, name, allowed)
-        if default is not None and not optional and attribute is not _ANY:
-            raise InvalidArgumentError(argument, name, f"no default: {path!r} is required")
 
     def key_text(self, path: str, text: str) -> str:
         """The text that a value has in a key; one of another type is refused, but its limits may have been others."""
@@ -514,10 +477,11 @@ class KnownAttributes:
             raise InvalidArgumentError(path, text, type_words(attribute))
         return canonical
 
-    def require_where(self, where: Condition | None) -> None:
-        """Refuse a condition on what is no attribute, or that no event can satisfy."""
+    def _require_where(self, where: Condition | None) -> None:
+        """Refuse a condition on what is no attribute, or that no item can satisfy."""
         for name, comparison, operands in () if where is None else where._tests:
-            attribute = _ANY if is_reserved(name) else self._find("where", name, name)[0]
+            is_own = is_reserved(name) and not self.literal
+            attribute = _ANY if is_own else self._find("where", name, name)[0]
             for operand in operands:
                 types = (bool,) if isinstance(operand, bool) else (str,) if isinstance(operand, str) else _NUMBERS
                 if attribute.type not in (object, *types):
@@ -532,10 +496,10 @@ class KnownAttributes:
                     raise InvalidArgumentError("where", operand, f"{allowed}, as {name!r} is stored")
 
     def _find(self, argument: str, name: str, path: str) -> tuple[Attribute, list[str]]:
-        """The attribute at a path, and the parts of the path that an event may lack, from the outermost on."""
-        attribute, owner, known, walked, optional = _ANY, self.event, self.attributes, "", list[str]()
-        for marked in path.split("."):
-            part = marked.removesuffix(LIST_MARK)
+        """The attribute at a path, and the parts of the path that an item may lack, from the outermost on."""
+        attribute, owner, known, walked, optional = _ANY, self.source, self.attributes, "", list[str]()
+        for marked in [path] if self.literal else path.split("."):
+            part = marked if self.literal else marked.removesuffix(LIST_MARK)
             if known is None and attribute.type in (dict, object):
                 return _ANY, optional  # A map's members are known only if its attributes are declared.
             if known is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, make_dataclass
 from datetime import UTC, datetime
@@ -79,6 +78,7 @@ DEMANDS: dict[str, tuple[Any, str, Any, Any]] = {
     "a limit of members": (list[_ABOVE], "gt", [1], [1, 0]),
     "a limit of a time": (Annotated[datetime, annotated_types.Ge(_NOON)], "minimum", None, "2026-11-20T10:00:00Z"),
     "a limit of anything": (Annotated[Any, annotated_types.Ge(1)], "minimum", None, 0),
+    "pattern": (Annotated[str, pydantic.Field(pattern="^a")], "pattern", "a", "b"),
     "digits": (Annotated[Decimal, pydantic.Field(max_digits=3)], "max_digits", 1, 1234),
     "predicate": (Annotated[str, annotated_types.Predicate(str.islower)], "Predicate", "a", "A"),
     "function": (Annotated[int, pydantic.AfterValidator(abs)], "AfterValidator", 1, "a"),
@@ -126,8 +126,7 @@ def test_what_no_schema_can_say_of_a_class_is_refused_by_name() -> None:
         (pydantic.RootModel[int], "RootModel"),
         (_model(Annotated[int, pydantic.Field(validation_alias="y")]), "alias of 'x'"),
         (make_dataclass("Plain", [("x", int, pydantic.Field(ge=0))]), "Field of 'x'"),
-        (Node, "attributes of 'x'=.*Node.*contain itself"),
-        (_model(Annotated[str, pydantic.Field(pattern=re.compile("^a$", re.IGNORECASE))]), "pattern of 'x'=.*as text"),
+        (Node, "attributes of 'x'.*=.*Node.*contain itself"),
     ):
         with pytest.raises(InvalidArgumentError, match=named):
             Event("e", pk="E", sk="E", attributes=declared)

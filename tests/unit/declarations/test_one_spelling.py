@@ -81,8 +81,6 @@ _SPELLINGS: Final[dict[str, tuple[Any, st.SearchStrategy[st.SearchStrategy[Any]]
     "datetime": (datetime, _MOMENTS.map(lambda moment: st.just(moment) | _spelled_moment(moment))),
     "date": (date, st.dates().map(_spelled_date)),
     "UUID": (UUID, st.uuids().map(lambda uuid: st.just(uuid) | _cased(str(uuid)))),
-    "ipv4": (Attribute(str, format="ipv4"), st.ip_addresses(v=4).map(lambda each: st.just(str(each)))),
-    "ipv6": (Attribute(str, format="ipv6"), st.ip_addresses(v=6).map(_spelled_address)),
     "Decimal": (Decimal, st.decimals(-(10**9), 10**9, places=4).map(_spelled_number)),
     "int": (int, st.integers(-(10**9), 10**9).map(Decimal).map(_spelled_number)),
 }
