@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import bz2
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
@@ -133,43 +133,25 @@ _OF_READS: Final = {"tz": "UTC", "anchor": 1}
 def definition(declaration: Declared) -> Declared:
     """The declaration without its thresholds, and without what says how it is written or read."""
     source: Any = declaration.source
+    changed: dict[str, Any] = {**_OF_READS} if isinstance(declaration, Window) else {"_thresholds": ()}
     if isinstance(source, Event):
         # Chunks are laid out by their retention.
         kept = source.retention if source.packed is not None else None
-        source = replace(source, retention=kept, attributes=None)
+        changed["source"] = replace(source, retention=kept, attributes=None)
     elif isinstance(source, Aggregate):
-        source = definition(source)
-    changed: dict[str, Any] = {} if source == declaration.source else {"source": source}
-    if isinstance(declaration, Aggregate) and declaration._thresholds:
-        changed["_thresholds"] = ()
-    if isinstance(declaration, Window):
-        changed |= {name: value for name, value in _OF_READS.items() if getattr(declaration, name) != value}
-    return replace(declaration, **changed) if changed else declaration
+        changed["source"] = definition(source)
+    return replace(declaration, **changed)
 
 
 def same_definition(one: Aggregate | Window, two: Aggregate | Window) -> bool:
-    """Whether two declarations count the same in the same items; the order of measures does not matter."""
-    return one is two or bool(_meaning(one) == _meaning(two))
+    """Whether two declarations count the same in the same items, those of an event by its name."""
+    return one is two or _meaning(one) == _meaning(two)
 
 
-def _meaning(declaration: Aggregate | Window) -> Any:
+def _meaning(declaration: Aggregate | Window) -> str:
     source: Any = declaration.source
-    if isinstance(source, Aggregate):
-        source = _meaning(source)
-    elif isinstance(source, Items):
-        source = _comparable((source.name, source.where, source.pk, source.sk, source._table_keys))
-    else:
-        source = source.name
-    names = {part.name for part in fields(declaration)} - {"source", "_thresholds", *_OF_READS}
-    return source, {name: _comparable(getattr(declaration, name)) for name in names}
-
-
-def _comparable(value: Any) -> Any:
-    """A value to compare by: True is not 1 here, and the order of measures does not matter."""
-    if is_dataclass(value):
-        return type(value).__name__, *(_comparable(getattr(value, each.name)) for each in fields(value) if each.init)
-    if isinstance(value, tuple):
-        return tuple(map(_comparable, value))
-    if isinstance(value, Mapping):
-        return {name: _comparable(part) for name, part in value.items()}
-    return (bool, value) if isinstance(value, bool) else value
+    meant = _plain(source) if isinstance(source, Items) else source.name
+    meant = _meaning(source) if isinstance(source, Aggregate) else meant
+    plain = _plain(declaration) | {"source": meant}
+    # As text, in which True is not 1; the order of measures does not matter.
+    return json.dumps({name: plain[name] for name in plain.keys() - {"thresholds", *_OF_READS}}, sort_keys=True)
