@@ -27,7 +27,7 @@ from dynamodb_counters._declarations.checks import (
 from dynamodb_counters._declarations.event_attributes import Attribute, KnownAttributes
 from dynamodb_counters._declarations.measures import Count, Measure, Sum, TimeWeighted, given_measures, shown
 from dynamodb_counters._declarations.sources import Direct, Event, Items, Keyed
-from dynamodb_counters._items.conditions import LIST_MARK, Condition
+from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, PK, SK, TTL
@@ -78,10 +78,9 @@ class Ranking:
     measure : str
         Name of a `Count` or `Sum` of the aggregate.
     leaderboard : str
-        Key template of the leaderboard, with fields of the group. Groups with the same key are ranked together.
+        Key template of the leaderboard, with fields of the group: groups with the same key are ranked together.
     write_shards : int, optional
-        Number of index partitions that share a leaderboard's writes, 1 to 100; a read merges them. Raise it beyond
-        500 changes of score per second. Default 1.
+        Index partitions that share its writes, 1 to 100: one per 500 changes of score per second. Default 1.
 
     Examples
     --------
@@ -94,8 +93,6 @@ class Ranking:
     write_shards: int = 1
 
     def __post_init__(self) -> None:
-        if not isinstance(self.measure, str):
-            raise InvalidArgumentError("measure", self.measure, "the name of a measure")
         require_key("leaderboard", self.leaderboard)
         require_count("write_shards", self.write_shards, MAX_WRITE_SHARDS)
 
@@ -114,10 +111,11 @@ def require_counting(declared: Any, *sources: type) -> None:
     require_where(where, bookkeeping=isinstance(source, Items) and source.keys is not None)
     if where is not None and not isinstance(source, Aggregate):
         require_no_member("where", where._attributes)
-        if isinstance(source, Event) and source.packed is not None:
-            for name in filter((PK, SK, TTL).__contains__, where._attributes):
-                allowed = f"an attribute of {source.name!r}, which has no item of its own"
-                raise InvalidArgumentError("where", name, allowed)
+        own = [name for name in where._attributes if name in (PK, SK, TTL)]
+        if own and isinstance(source, Event) and source.packed is not None:
+            raise InvalidArgumentError(
+                "where", own[0], f"an attribute of {source.name!r}, which has no item of its own"
+            )
     require_choice("on_expiry", declared.on_expiry, get_args(OnExpiry))
 
 
@@ -134,8 +132,7 @@ class Aggregate(Keyed):
     by : str or sequence of str, optional
         The attributes that make up a group. ``outer.inner`` reaches into a map, ``tags[]`` counts an item under each
         member of a list once, ``at:day`` is the UTC minute, hour, day or month of a time, ``status:class`` is 2xx,
-        ``ms:5,100`` the range of a number, ``plan?free`` has a default. Items are named after the aggregate, and lie in
-        the partition of the source's if `by` begins with the fields of its partition key. Default: one group of all.
+        ``ms:5,100`` the range of a number, ``plan?free`` has a default. Default: one group of all.
     pk, sk : str, optional
         Key templates instead of `by`, if you care how items are named. Their fields, as ``{at:day}``, are the group.
     measures : mapping of str to Count, Sum, Average or Histogram, optional
@@ -145,19 +142,15 @@ class Aggregate(Keyed):
     on_expiry : {"keep", "subtract"}, optional
         Whether an item stays counted that is deleted by TTL, or by anyone after its ``ttl``. Default ``"keep"``.
     write_shards : int, optional
-        Number of items that share a group's writes, 1 to 100; a read adds them up. Raise it for a group that changes in
-        every batch of a table with many stream shards. Default 1.
+        Items that share a group's writes, 1 to 100; a read adds them up. Default 1.
     ranking : Ranking, optional
         Ranks the groups by a measure. Default: not ranked.
     max_groups : int, optional
         Most groups, 1 to 10,000, that one item may count in by its lists; one with more is quarantined. Default 1,000.
     retention : timedelta or None, optional
-        How long a group counts after the end of the one minute, hour, day or month in its key. A later change is
-        dropped, and metered. TTL deletes the group after three days; reads refuse, lists lack it. Default: for good.
+        How long a group counts after the end of the one minute, hour, day or month in its key. Default: for good.
     pages : bool, optional
-        Whether many groups share an item, a page: counting in many at once costs a fraction, reading one the same. Pays
-        where a batch touches more groups than there are pages. Groups of one `pk` share pages; by `by` all do, or those
-        of one bucket of the time that a `retention` needs. Not for rankings or write shards. Default False.
+        Whether many groups share an item, a page. Not for rankings or write shards. Default False.
     **named : Count, Sum, Average or Histogram
         Numbers by name; at most 120 attributes in total.
 
@@ -166,8 +159,6 @@ class Aggregate(Keyed):
     >>> view = Event("view", key=("url", "time", "clientId"))
     >>> Aggregate("views", view, by="url").fields
     ('url',)
-    >>> Aggregate("views", view, pk="URL#{url}", sk="STATISTICS").measures
-    {'views': Count()}
     >>> list(Aggregate("shops", view, views=Count(), paid=Sum("cents")).measures)
     ['views', 'paid']
     """
@@ -239,13 +230,12 @@ class Aggregate(Keyed):
         if isinstance(self.source, Aggregate) and self.source.write_shards > 1:
             raise InvalidArgumentError("source", self.source.name, "an aggregate with write_shards=1")
         if isinstance(self.source, Event | Aggregate):
-            known, by = self.source._known, values["by"]
-            known.require_key("pk" if by is None else "by", self._pk_template.fields, self.where)
-            known.require_key("sk" if by is None else "by", self._sk_template.fields, self.where)
+            known, pk = self.source._known, self._pk_template.fields
+            for name in self.fields:
+                said = "by" if values["by"] is not None else "pk" if name in pk else "sk"
+                known.require_key(said, [name], self.where)
             known.require_all("measures", self.measures.values(), self.where)
         if self.ranking is not None:
-            if not isinstance(self.ranking, Ranking):
-                raise InvalidArgumentError("ranking", self.ranking, "a Ranking(measure=…, leaderboard=…)")
             self._require_rankable(self.ranking)
         if self.pages:
             self._require_paged()
@@ -297,8 +287,10 @@ class Aggregate(Keyed):
         attributes = dict.fromkeys(texts, Attribute(str)) | dict.fromkeys(numbers, Attribute(Decimal))
         return KnownAttributes(self.name, attributes, literal=True)
 
-    def _require_rankable(self, ranking: Ranking) -> None:
-        if not isinstance(self.measures.get(ranking.measure), Count | Sum):
+    def _require_rankable(self, ranking: object) -> None:
+        if not isinstance(ranking, Ranking):
+            raise InvalidArgumentError("ranking", ranking, "a Ranking(measure=…, leaderboard=…)")
+        if ranking.measure not in [name for name, each in self.measures.items() if isinstance(each, Count | Sum)]:
             raise InvalidArgumentError("ranking", ranking.measure, "a Count or Sum of the aggregate")
         if not set(ranking._template.fields) <= {*self.fields, WRITE_SHARD_FIELD}:
             allowed = f"fields of the group: {', '.join(self.fields) or 'none'}"
@@ -372,24 +364,18 @@ class Counter(Aggregate):
         for measure in self.measures.values():
             if not isinstance(measure, Count):
                 raise InvalidArgumentError("measures", measure, "a Count: no item has attributes to look at")
-        for field_name in self.fields:
-            if LIST_MARK in field_name:
-                raise InvalidArgumentError("by", field_name, "no member of a list: a call names one group")
+        require_no_member("by", self.fields)
 
 
 @dataclass(frozen=True)
 class Window(Keyed):
     """Counts over trailing time: events are added up in time buckets, each with a total and a slot per finer unit.
 
-    Precision and longest window determine the buckets: 24 hours to the minute take an item per hour with a slot per
-    minute; 30 days, one per day with a slot per hour besides.
-
     Parameters
     ----------
     source : Event or Items
     by : str or sequence of str, optional
-        The fields that make up a group, as in `Aggregate` but without lists. Default: none, for one group of all. Items
-        lie in the partition of the source's if these are the fields of its partition key, else in one named after it.
+        The fields that make up a group, as in `Aggregate` but without lists. Default: one group of all.
     pk : str, optional
         Key template of its items' partition instead of `by`. Its fields make up the group.
     time : str
@@ -407,9 +393,8 @@ class Window(Keyed):
     precision : timedelta, optional
         1 second, minute, hour or day: windows start and end on such a unit. Default 1 minute.
     longest : timedelta, optional
-        The longest window that is read regularly; longer ones within the retention read more items. Besides the buckets
-        that have slots of the precision, it keeps each longer kind that is shorter than this. Default 24 hours,
-        or the retention if that is shorter; 10 years of a `TimeWeighted`, as all that was before makes its level.
+        The longest window that is read regularly; longer ones within the retention read more items. Default 24 hours
+        or the retention, if that is shorter; 10 years of a `TimeWeighted`, as all that was before makes its level.
     tz : str, optional
         Time zone of its calendar for reads that name none: an IANA name, or one of its fields, which holds that of each
         group. It can change at any time, as `anchor` can. Default ``"UTC"``.
@@ -448,8 +433,7 @@ class Window(Keyed):
             object.__setattr__(self, "pk", self.source.pk if is_shared else named_key(self.name, fields))
         require_key("pk", self.pk)
         said, given = ("pk", self.pk) if fields is None else ("by", by)
-        if any(LIST_MARK in name for name in self.fields):
-            raise InvalidArgumentError(said, given, "fields that are not lists; an Aggregate counts each member")
+        require_no_member(said, self.fields)
         require_attribute("time", self.time)
         if not isinstance(self.measure, Count | Sum | TimeWeighted):
             raise InvalidArgumentError("measure", self.measure, "a Count(), Sum('ms') or TimeWeighted('seats')")

@@ -8,9 +8,9 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Final, Literal
 
-from dynamodb_counters._declarations.aggregates import Aggregate, Window
+from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.checks import require_bool, require_choice, require_name
-from dynamodb_counters._declarations.composites import ActiveMembers, Distinct, Extremes, Percentiles, read_by
+from dynamodb_counters._declarations.composites import Distinct, read_by
 from dynamodb_counters._declarations.measures import Average, Count, Sum
 from dynamodb_counters._items.conversions import Number, require_storable
 from dynamodb_counters.errors import InvalidArgumentError
@@ -20,13 +20,6 @@ MOST_LEVELS: Final = 20
 EVENT_SOURCE: Final = "dynamodb-counters"
 DETAIL_TYPE: Final = "Threshold Crossed"
 """With the source: how events on EventBridge are known."""
-
-_REASONS: Final[dict[type, str]] = {
-    Window: "a window's sum falls without a record that shows it: group an Aggregate by its calendar, such as at:month",
-    ActiveMembers: "no item holds the members of a span: use a Distinct by at:day",
-    Percentiles: "no item holds a percentile: use an Aggregate whose `where` is the bound",
-    Extremes: "each value has an item of its own: use an Aggregate whose `where` is the bound",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +98,10 @@ def armed(declarations: Sequence[Any], thresholds: Sequence[Threshold]) -> tuple
 
 
 def watched(aggregate: object) -> Aggregate:
-    found: Any = aggregate.total if isinstance(aggregate, Distinct) else aggregate
-    if type(found) in _REASONS:
-        raise InvalidArgumentError("aggregate", found.name, f"an Aggregate or Distinct; {_REASONS[type(found)]}")
+    found = aggregate.total if isinstance(aggregate, Distinct) else aggregate
     if not isinstance(found, Aggregate) or read_by(found) != "get":
-        raise InvalidArgumentError("aggregate", aggregate, "an Aggregate or Distinct")
+        allowed = "an Aggregate or Distinct, whose items show each change; instead of a Window, one by at:month"
+        raise InvalidArgumentError("aggregate", aggregate, allowed)
     if found.write_shards > 1:
         raise InvalidArgumentError("aggregate", found.name, "one with write_shards=1: a group is one item")
     return found

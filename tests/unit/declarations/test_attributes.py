@@ -208,7 +208,9 @@ def test_attributes_that_fit_can_be_declared() -> None:
     where = Attr("plan").eq("pro") & Attr("amount").gt(1) & Attr("pk").begins_with("ORDER") & Attr("extra.x").gt(1)
     measures = {"n": Count(), "sum": Sum("amount"), "deep": Sum("extra.deep.number")}
 
-    assert _aggregate(pk="{address.city}#{at:day}", sk="{tags[]}", measures=measures, where=where).fields
+    assert _aggregate(
+        pk="{address.city}#{at:day}", sk="{tags[]}", measures=measures, where=where, write_shards=2
+    ).fields
     assert Window("w", ORDER, pk="{plan}", time="at", measure=Sum("amount"), where=where).fields == ("plan",)
     assert Distinct("d", ORDER, pk="D", sk="D", member="name").total.fields == ()
     either = Attr("test").eq(True) | Attr("plan").begins_with("f") | Attr("plan").lt("gold")
