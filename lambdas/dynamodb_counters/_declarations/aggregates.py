@@ -81,11 +81,6 @@ class Ranking:
         Key template of the leaderboard, with fields of the group: groups with the same key are ranked together.
     write_shards : int, optional
         Index partitions that share its writes, 1 to 100: one per 500 changes of score per second. Default 1.
-
-    Examples
-    --------
-    >>> Ranking(measure="paths", leaderboard="PLAYERS").write_shards
-    1
     """
 
     measure: str
@@ -174,14 +169,13 @@ class Aggregate(Keyed):
     write_shards: int = 1
     ranking: Ranking | None = None
     max_groups: int = MAX_GROUPS
-    # Few have them, so the repr shows them only where they are set.
-    retention: timedelta | None = field(default=None, repr=False)
-    pages: bool = field(default=False, repr=False)
-    _shelved: int = field(default=0, repr=False)
+    retention: timedelta | None = None
+    pages: bool = False
+    _shelved: int = 0
     """The number of the first fields of `sk` that groups have in common which share pages."""
-    _longest: int = field(default=0, repr=False)
+    _longest: int = 0
     """Set by `ActiveMembers`: over how many buckets its pages look back, which therefore never split."""
-    _thresholds: tuple[Any, ...] = field(default=(), repr=False, compare=False)
+    _thresholds: tuple[Any, ...] = field(default=(), compare=False)
     """The thresholds that watch its groups, without this aggregate."""
 
     __repr__ = shown
@@ -336,13 +330,13 @@ class Counter(Aggregate):
     """
 
     # What a call adds depends on none of these.
-    source: Direct = field(init=False, repr=False, default=Direct())
-    where: None = field(init=False, repr=False, default=None)
-    on_expiry: OnExpiry = field(init=False, repr=False, default="keep")
-    max_groups: int = field(init=False, repr=False, default=MAX_GROUPS)
-    pages: bool = field(init=False, repr=False, default=False)
-    _shelved: int = field(init=False, repr=False, default=0)
-    _longest: int = field(init=False, repr=False, default=0)
+    source: Direct = field(init=False, default=Direct())
+    where: None = field(init=False, default=None)
+    on_expiry: OnExpiry = field(init=False, default="keep")
+    max_groups: int = field(init=False, default=MAX_GROUPS)
+    pages: bool = field(init=False, default=False)
+    _shelved: int = field(init=False, default=0)
+    _longest: int = field(init=False, default=0)
 
     __repr__ = shown
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, InitVar, dataclass, field
+from dataclasses import KW_ONLY, InitVar, dataclass
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Final, TypeVar
 
-from dynamodb_counters._declarations.aggregates import GAP, MAX_GROUPS, Aggregate, OnExpiry, Window, require_counting
+from dynamodb_counters._declarations.aggregates import GAP, Aggregate, OnExpiry, Window, require_counting
 from dynamodb_counters._declarations.checks import (
     Fields,
     field_names,
@@ -59,7 +59,7 @@ class Composite:
 
     def _part(self, name: str, **more: Any) -> Aggregate:
         """Make an aggregate with those of its own arguments that aggregates have."""
-        names = ("where", "on_expiry", "max_groups", "retention")
+        names = ("where", "on_expiry", "retention")
         shared = {argument: getattr(self, argument) for argument in names if hasattr(self, argument)}
         return Aggregate(name, self.source, **shared, **more)
 
@@ -97,31 +97,23 @@ class Grouped(Composite):
 class Distinct(Composite):
     """How many different members a group has: visitors of a page, active players.
 
-    It keeps a count per member and counts the members with a count above 0. So a member counts once however many items
-    it has, and no longer when all of them are gone. A group by ``at:day`` has the exact number per day;
-    the number for several days is not the sum of theirs, as a member may be in each.
+    A member counts once however many items it has, and no longer when all of them are gone.
 
     Parameters
     ----------
     member : str
         Attribute that identifies a member.
-    name, source, by, pk, sk, where, on_expiry, max_groups
+    name, source, by, pk, sk, where, on_expiry, pages
         As in `Aggregate`; a name has at most 56 characters.
     retention : timedelta or None, optional
         As in `Aggregate`, but TTL deletes the members alone, and the number stays. Needs ``on_expiry="keep"``.
-    pages : bool, optional
-        Whether members share pages, and groups too, as in `Aggregate`. Default False.
 
     Examples
     --------
     >>> view = Event("view", key=("url", "time", "clientId"))
-    >>> visitors = Distinct("visitors", view, by="url", member="clientId")
-    >>> visitors.total.fields
-    ('url',)
-
-    By the day, each day's members kept for a month:
-
     >>> daily = Distinct("daily", view, by=("url", "time:day"), member="clientId", retention=timedelta(days=31))
+    >>> daily.total.fields
+    ('url', 'time:day')
     """
 
     _: KW_ONLY
@@ -129,10 +121,8 @@ class Distinct(Composite):
     pk: str = ""
     sk: str = ""
     member: str
-    max_groups: int = MAX_GROUPS
-    # Few have them, so the repr shows them only where they are set.
-    retention: timedelta | None = field(default=None, repr=False)
-    pages: bool = field(default=False, repr=False)
+    retention: timedelta | None = None
+    pages: bool = False
 
     __repr__ = shown
 
@@ -181,9 +171,7 @@ MOST_UNITS: Final = 372
 class ActiveMembers(Grouped):
     """How many different members were active in any span of time, past or present: the users of the last 30 days.
 
-    A member counts once in a span, however many items it has there, and no longer when all of them are gone. It keeps
-    the units of time in which each member was active, and for each unit how many members had been active how long
-    before: those active from a to b are all that were active at some unit in there, but not since a.
+    A member counts once in a span, however many items it has there, and no longer when all of them are gone.
 
     Parameters
     ----------
@@ -196,17 +184,8 @@ class ActiveMembers(Grouped):
         1 minute, hour or day: spans begin and end on such a unit, in UTC. Default 1 day.
     longest : timedelta, optional
         The longest span that can be asked for, up to 186 units. Default 30 units.
-    name, by, where, on_expiry, max_groups
+    name, by, where, on_expiry
         As in `Aggregate`; a name has at most 56 characters.
-
-    Examples
-    --------
-    >>> view = Event("view", key=("url", "time", "client"))
-    >>> users = ActiveMembers("users", view, by="url", member="client", time="time", longest=timedelta(days=90))
-    >>> users.fields
-    ('url',)
-
-    Source of the idea: S. Muthukrishnan, "Efficient algorithms for document retrieval problems", SODA 2002.
     """
 
     _: KW_ONLY
@@ -214,7 +193,6 @@ class ActiveMembers(Grouped):
     time: str
     precision: timedelta = timedelta(days=1)
     longest: timedelta | None = None
-    max_groups: int = MAX_GROUPS
 
     def _check(self) -> None:
         self._require("member")
@@ -237,6 +215,8 @@ class ActiveMembers(Grouped):
     @property
     def _parts(self) -> tuple[Aggregate, ...]:
         """The aggregate of each member's items by the unit, and the one that counts a unit's members by their gaps."""
+        # Those active from a to b are all that were active at some unit in there, but not since a: S. Muthukrishnan,
+        # "Efficient algorithms for document retrieval problems", SODA 2002.
         # A page holds a stretch of a member's units, or all gaps of a unit.
         # A unit less than the longest span before the end of a stretch is in the next one's page, too: each page shows
         # how long ago its member was active before.
@@ -252,8 +232,7 @@ class ActiveMembers(Grouped):
 class Extremes(Grouped):
     """The largest and smallest values of each group: maximum and minimum, first and latest, the ten slowest.
 
-    It counts the items of each value, in an item per value whose key is in the order of values. An item that is
-    corrected or deleted takes its value back. A batch writes an item per value that it touches.
+    An item that is corrected or deleted takes its value back. A batch writes an item per value that it touches.
 
     Parameters
     ----------
@@ -261,22 +240,15 @@ class Extremes(Grouped):
     attribute : str
         A number, or a time in ISO 8601 with an offset; an item without it goes to quarantine.
     show : str or sequence of str, optional
-        Fields that are read with a value, such as the URL of the latest view. Values that are equal are in the order of
-        these, so they are also what ties break by. Default: none.
+        Fields that are read with a value, such as the URL of the latest view; ties break by them. Default: none.
     name, by, where, on_expiry, retention
         As in `Aggregate`.
-
-    Examples
-    --------
-    >>> view = Event("view", key=("url", "time", "client"))
-    >>> Extremes("latest", view, by="client", attribute="time", show="url").fields
-    ('client',)
     """
 
     _: KW_ONLY
     attribute: str
     show: Fields = ()
-    retention: timedelta | None = field(default=None, repr=False)
+    retention: timedelta | None = None
 
     __repr__ = shown
 
@@ -295,9 +267,6 @@ class Extremes(Grouped):
 class Percentiles(Grouped):
     """How the values of a number are distributed in each group: percentiles with a relative error that is guaranteed.
 
-    It counts values in bins that grow with them, so the number of bins grows with the logarithm. Those of a group share
-    a page: a batch writes a group once, a unit up to some 100 bins. Corrected items move, deleted ones leave their bin.
-
     Parameters
     ----------
     source : Event or Items
@@ -309,15 +278,8 @@ class Percentiles(Grouped):
         Attribute that holds the event's time, for percentiles over spans of time and series. Default: none.
     precision : timedelta, optional
         With a `time`: 1 minute, hour or day, each with a distribution of its own; a span reads all. Default 1 hour.
-    name, by, where, on_expiry, max_groups, retention
+    name, by, where, on_expiry, retention
         As in `Aggregate`; what a retention follows is the `time`, if given.
-
-    Examples
-    --------
-    >>> request = Event("request", key="id")
-    >>> latency = Percentiles("latency", request, by="route", attribute="ms", error=0.02, time="at")
-    >>> latency.fields
-    ('route',)
     """
 
     _: KW_ONLY
@@ -325,8 +287,7 @@ class Percentiles(Grouped):
     error: float | Decimal = 0.01
     time: str | None = None
     precision: timedelta = timedelta(hours=1)
-    max_groups: int = MAX_GROUPS
-    retention: timedelta | None = field(default=None, repr=False)
+    retention: timedelta | None = None
 
     __repr__ = shown
 

@@ -7,7 +7,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
@@ -195,15 +195,15 @@ class Attribute:
     """
 
     type: Any
-    required: bool = field(default=True, repr=False)
-    one_of: Sequence[str | Number] = field(default=(), repr=False)
-    format: Format | None = field(default=None, repr=False)
-    minimum: Number | None = field(default=None, repr=False)
-    maximum: Number | None = field(default=None, repr=False)
-    min_length: int | None = field(default=None, repr=False)
-    max_length: int | None = field(default=None, repr=False)
-    of: Any = field(default=None, repr=False)
-    attributes: Any = field(default=None, repr=False)
+    required: bool = True
+    one_of: Sequence[str | Number] = ()
+    format: Format | None = None
+    minimum: Number | None = None
+    maximum: Number | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    of: Any = None
+    attributes: Any = None
 
     __repr__ = shown
 

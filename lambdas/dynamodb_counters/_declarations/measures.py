@@ -35,9 +35,9 @@ class Frozen(dict[K, V]):
 
 
 def shown(declaration: Any) -> str:
-    """The repr: fields that few have are in it where they are set."""
-    values = [(part, getattr(declaration, part.name)) for part in fields(declaration)]
-    pairs = [(part.name, value) for part, value in values if part.repr or value != part.default]
+    """The repr: a call that makes it, of all that is not by default."""
+    values = [(part, getattr(declaration, part.name)) for part in fields(declaration) if part.init]
+    pairs = [(part.name, value) for part, value in values if value != part.default]
     texts = [f"{name}={value.__name__ if isinstance(value, type) else repr(value)}" for name, value in pairs]
     return f"{type(declaration).__name__}({', '.join(texts)})"
 
@@ -76,13 +76,7 @@ class _OneAttribute:
 
 @dataclass(frozen=True, slots=True)
 class Count(_OneAttribute):
-    """The number of items.
-
-    Examples
-    --------
-    >>> {"views": Count()}
-    {'views': Count()}
-    """
+    """The number of items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +91,6 @@ class Sum(_OneAttribute, _OfNumber):
         Most that one item adds. Default: no limit.
     default : int, Decimal or None, optional
         Number that stands for an attribute that is missing or null. Default: none.
-
-    Examples
-    --------
-    >>> Sum("paths", cap=12).cap
-    12
     """
 
     attribute: str
@@ -117,11 +106,6 @@ class Average(_OfNumber):
     ----------
     attribute, default
         As in `Sum`.
-
-    Examples
-    --------
-    >>> Average("price").attribute
-    'price'
     """
 
     attribute: str
@@ -149,11 +133,6 @@ class Histogram(_OfNumber):
     exactly, at_least, bounds : sequence of int or Decimal
         One of them: up to 100 ascending numbers, each a bin of items with exactly that value, with that or more, or
         from that to below the next; the last of `bounds` has no end, and a bin such as ``<0`` what is below the first.
-
-    Examples
-    --------
-    >>> Histogram("paths", exactly=range(1, 13)).exactly[-1]
-    12
     """
 
     attribute: str
@@ -216,11 +195,6 @@ class TimeWeighted(_OfNumber):
     ----------
     attribute, default
         As in `Sum`: the change, below 0 if the level falls.
-
-    Examples
-    --------
-    >>> TimeWeighted("seats").attribute
-    'seats'
     """
 
     attribute: str

@@ -47,12 +47,6 @@ class Quota:
         limit, 1000 at most.
     clock_error : timedelta, optional
         How far a clock may be off: a call so near a period's end counts in the next, too. Default 1 s, at most 20 s.
-
-    Examples
-    --------
-    >>> calls = Quota("calls", limit=10_000, per="day", by="customer", tz="Europe/Berlin")
-    >>> calls.by
-    ('customer',)
     """
 
     name: str

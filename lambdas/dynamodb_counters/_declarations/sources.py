@@ -47,34 +47,24 @@ _SECOND: Final = timedelta(seconds=1)
 class Packed:
     """Keeps an event's occurrences in chunks, many per item, so that accepting one costs a fraction of a write unit.
 
-    An event belongs to a bucket of its own time and to one of `parts`, both of which follow from the event alone, so a
-    repetition always meets its original. These arguments, except `chunk_bytes` and `future_tolerance`, and the event's
-    retention never change: a table refuses others.
+    All but `chunk_bytes` and `future_tolerance`, and the event's retention, never changes: a table refuses others.
 
     Parameters
     ----------
     time : str
         Field of the event's key that holds its time: ISO 8601 with an offset, or epoch seconds or milliseconds.
     bucket : timedelta, optional
-        Whole seconds, from 1 second to 1 day. A bucket of about 10,000 events is best: a process that meets an event of
-        a bucket it does not know reads that bucket. Default 10 minutes.
+        Whole seconds, from 1 second to 1 day; about 10,000 events in a bucket are best. Default 10 minutes.
     parts : int, optional
-        Partitions that share the events, 1 to 256. More than one are for more than 1,000 write units per second, or
-        for many writers, each with parts of its own; fewer events meet in a chunk. Default 1.
+        Partitions that share the events, 1 to 256: one per 1,000 write units per second. Default 1.
     partition_by : str, optional
         A field of the event's key whose text decides the part. Default: the whole key decides.
     tenant : str, optional
-        A field of the event's key, each text of which has chunks of its own: what one tenant sends delays no other.
-        Reading events then takes its value. Default: all share chunks.
+        A field of the event's key, each text of which has chunks of its own; reads of events name it. Default: none.
     chunk_bytes : int, optional
         About how long a chunk may become before the next one is begun, 1,024 to 131,072 bytes. Default 4,096.
     future_tolerance : timedelta or None, optional
         An event further ahead of the writer's clock is rejected; None accepts any. Default 15 minutes.
-
-    Examples
-    --------
-    >>> Packed("time", bucket=timedelta(minutes=1)).parts
-    1
     """
 
     time: str
@@ -118,11 +108,6 @@ class TableKeys:
         The sort key, of any type. Default None: the table has none.
     ttl : str or None, optional
         When DynamoDB may delete an item, in seconds since 1970. Default None: the table has no TTL.
-
-    Examples
-    --------
-    >>> TableKeys("orderId", ttl="expiresAt").sort_key is None
-    True
     """
 
     partition_key: str
@@ -130,13 +115,12 @@ class TableKeys:
     ttl: str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.partition_key, str) or not self.partition_key:
-            raise InvalidArgumentError("partition_key", self.partition_key, "an attribute name")
-        for argument, name in (("sort_key", self.sort_key), ("ttl", self.ttl)):
-            if name is not None and (not isinstance(name, str) or not name):
-                raise InvalidArgumentError(argument, name, "an attribute name, or None")
-        names = [name for name in (self.partition_key, self.sort_key, self.ttl) if name is not None]
-        if len({*names}) < len(names):
+        named = {"partition_key": self.partition_key, "sort_key": self.sort_key, "ttl": self.ttl}
+        names = {argument: name for argument, name in named.items() if name is not None or argument == "partition_key"}
+        for argument, name in names.items():
+            if not isinstance(name, str) or not name:
+                raise InvalidArgumentError(argument, name, "an attribute name")
+        if len({*names.values()}) < len(names):
             raise InvalidArgumentError("sort_key", self.sort_key, "a different attribute for each key and the TTL")
 
 
@@ -175,20 +159,19 @@ class Event(Keyed):
         A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
     key : str or sequence of str, optional
         The event key: the attributes that make an event unique. The first one is the partition key, so put first what
-        you mostly count by; with a `version`, have in it only what no correction changes. Items are named after the
-        event: ``view#{url}`` and ``view#{time}#{clientId}``.
+        you mostly count by; with a `version`, have in it only what no correction changes.
     pk, sk : str, optional
         Key templates instead of `key`, if you care how items are named. Their fields together are the event key.
     retention : timedelta or None, optional
         How long an accepted event is remembered so that its repetition is recognized. Default None: for good.
     version : str or None, optional
-        A number or string attribute by which a source corrects itself: an event with a greater version replaces the one
-        before of the same key. Not for packed events. Default None: the first one stands.
+        A number or string attribute: an event with a greater one replaces the one before of the same key. Not for
+        packed events. Default None: the first one stands.
     packed : Packed or None, optional
         Keeps many events in an item, at a fraction of a unit each; refuses those beyond the retention. Default None.
     attributes : mapping of str to type or Attribute, optional
         Rules for its attributes; or a dataclass, TypedDict or pydantic model. An event that does not fit is rejected,
-        whoever sends it; a declaration may name no other attribute. Events may have more. Default None: any.
+        and a declaration may name no other attribute. Events may have more. Default None: any.
 
     Examples
     --------
@@ -209,7 +192,7 @@ class Event(Keyed):
     retention: timedelta | None = None
     version: str | None = None
     packed: Packed | None = None
-    attributes: AttributeTypes | None = field(default=None, hash=False, repr=False)
+    attributes: AttributeTypes | None = field(default=None, hash=False)
 
     __repr__ = shown
 
@@ -287,29 +270,18 @@ class Direct:
 class Items:
     """Items that other code writes: those whose keys match, and that satisfy a condition.
 
-    They lie in the table of the counts, or in a source table of their own (``source_table`` of the `StreamAggregator`).
-
     Parameters
     ----------
     name : str
         A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
     where : Condition, optional
-        Their mark among the table's other items, such as ``Attr("user_submitted_path").exists()``; may test
-        fields of the keys. In the table of the counts, an item with the attribute ``_type`` counts only if it names
-        that: ``Attr("_type").eq("User")``. Default: all whose keys match.
+        Their mark among the table's other items; may test fields of the keys. In the table of the counts, an item with
+        the attribute ``_type`` counts only if it names that: ``Attr("_type").eq("User")``. Default: all.
     pk, sk : str, optional
         Templates of the keys, such as ``"ACCOUNT#{account}"``: only keys of this form match. The fields, which hold no
-        ``#``, count like attributes, as text and as number, and before those of the same name. Default: any key.
+        ``#``, count like attributes, and before those of the same name. Default: any key.
     keys : TableKeys, optional
         Keys and TTL of the source table; `where` may then test its ``_…``. Default: ``pk``, ``sk`` and ``ttl``.
-
-    Examples
-    --------
-    >>> from dynamodb_counters import Attr, TableKeys
-    >>> Items("path", where=Attr("user_submitted_path").exists()).name
-    'path'
-    >>> Items("order", pk="CUSTOMER#{customer}", sk="ORDER#{order}", keys=TableKeys("id", "range")).fields
-    ('customer', 'order')
     """
 
     name: str

@@ -121,7 +121,7 @@ WRONG = [
     Wrong("keys by their names", lambda: Items("i", keys=_any("id")), "keys", "'id'", "a TableKeys, or None for the keys 'pk' and 'sk'"),
     Wrong("two keys of one name", lambda: TableKeys("id", "id"), "sort_key", "'id'", "a different attribute for each key and the TTL"),
     Wrong("no partition key", lambda: TableKeys(""), "partition_key", "''", "an attribute name"),
-    Wrong("no name of the TTL", lambda: TableKeys("id", ttl=""), "ttl", "''", "an attribute name, or None"),
+    Wrong("no name of the TTL", lambda: TableKeys("id", ttl=""), "ttl", "''", "an attribute name"),
     Wrong("items of two tables", _together(_aggregate("a", source=Items("i", keys=TableKeys("id"))), _aggregate("b", pk="B", source=Items("j", keys=TableKeys("key")))), "keys", "TableKeys(partition_key='key', sort_key=None, ttl=None)", "those of 'i', which lies in the same table"),
     Wrong("members that are the group", lambda: Distinct("d", PATH, pk="D#{player}", sk="D", member="player"), "member", "'player'", "an attribute that is not part of the group's key"),
     Wrong("a retention of groups without a time", lambda: Distinct("d", PATH, pk="D", sk="D", member="player", retention=timedelta(days=1)), "retention", "datetime.timedelta(days=1)", "None, or exactly one time that groups, such as at:day"),
