@@ -258,7 +258,7 @@ class Aggregate(Keyed):
         return tuple(attribute for name, measure in self.measures.items() for attribute in measure._attributes(name))
 
     def _set_keys(self, by: Fields | None) -> None:
-        fields = fields_instead(self.name, "by", by, default=(), pk=self.pk, sk=self.sk)
+        fields = fields_instead(self.name, "by", by, self.pk, self.sk)
         if fields is None:
             return
         source, pk, rest = self.source, named_key(self.name, fields[:1]), fields[1:]
@@ -421,7 +421,7 @@ class Window(Keyed):
 
     def __post_init__(self, by: Fields | None) -> None:
         require_counting(self, Event, Items)
-        fields = fields_instead(self.name, "by", by, default=(), pk=self.pk)
+        fields = fields_instead(self.name, "by", by, self.pk)
         if fields is not None:
             is_shared = isinstance(self.source, Event) and fields and fields == self.source._pk_template.fields
             object.__setattr__(self, "pk", self.source.pk if is_shared else named_key(self.name, fields))

@@ -134,27 +134,16 @@ def field_names(argument: str, given: object, *, plain: bool = False) -> tuple[s
 
 
 def fields_instead(
-    name: str,
-    argument: str,
-    given: Fields | None,
-    *,
-    default: Fields | None = None,
-    plain: bool = False,
-    **templates: str,
+    name: str, argument: str, given: Fields | None, *templates: str, plain: bool = False
 ) -> tuple[str, ...] | None:
-    """The fields given instead of `templates`, None if those are given; refuses both, and neither without `default`."""
-    those, are_given = " and ".join(templates), any(templates.values())
-    if given is None and are_given:
+    """The fields given instead of key templates, none by default; None if those are given, and refuses both."""
+    if any(templates):
+        if given is not None:
+            raise InvalidArgumentError(argument, given, "None where key templates are given")
         return None
-    given = default if given is None else given
-    if given is None:
-        raise InvalidArgumentError(argument, None, f"fields such as 'url', or {those}")
-    if are_given:
-        raise InvalidArgumentError(argument, given, f"None where {those} {'are' if 'and' in those else 'is'} given")
     if name in _TAKEN:
-        allowed = f"a name other than {', '.join(_TAKEN)} where {argument} is given, as keys begin with the name"
-        raise InvalidArgumentError("name", name, allowed)
-    return field_names(argument, given, plain=plain)
+        raise InvalidArgumentError("name", name, f"a name other than {', '.join(_TAKEN)}, as keys begin with the name")
+    return field_names(argument, () if given is None else given, plain=plain)
 
 
 def named_key(name: str, fields: Sequence[str]) -> str:

@@ -128,7 +128,7 @@ class Distinct(Composite):
 
     def __post_init__(self, by: Fields | None) -> None:
         require_counting(self, Event, Items, Aggregate)
-        if fields_instead(self.name, "by", by, default=(), pk=self.pk, sk=self.sk) is not None:
+        if fields_instead(self.name, "by", by, self.pk, self.sk) is not None:
             retention = self.retention if self.pages else None
             total = Aggregate(self.name, self.source, by=by, items=Count(), pages=self.pages, retention=retention)
             object.__setattr__(self, "pk", total.pk)

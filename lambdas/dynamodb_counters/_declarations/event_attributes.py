@@ -431,7 +431,7 @@ class KnownAttributes:
                     raise InvalidArgumentError(
                         argument, measure.default, f"no default: {self.source!r} has its measures"
                     )
-                self.require(argument, measure.attribute, "a number", where, default=measure.default, way="default=0")
+                self.require(argument, measure.attribute, "a number", where, default=measure.default)
         self._require_where(where)
 
     def require_key(self, argument: str, names: Iterable[str], where: Condition | None = None) -> None:
@@ -441,7 +441,7 @@ class KnownAttributes:
             kind: Kind = "a time" if is_time(derived) else "a number"
             if derived in ("", ORDER):
                 kind = "a string" if self.literal else "a string or number"
-            self.require(argument, name, kind, where, path=path, default=default, way=repr(f"{name}?none"))
+            self.require(argument, name, kind, where, path=path, default=default)
 
     def require(
         self,
@@ -452,7 +452,6 @@ class KnownAttributes:
         *,
         path: str = "",
         default: str | Number | None = None,
-        way: str = "",
     ) -> None:
         """Refuse an attribute, at a `path` if not by its name, that is of another kind or may be missing."""
         path, needed = path or name, frozenset[str]() if where is None else where._required
@@ -464,9 +463,7 @@ class KnownAttributes:
         for part in optional if default is None else ():
             whole = part.removesuffix(LIST_MARK)
             if not any(f"{there}.".startswith(f"{whole}.") for there in needed):
-                # No default stands for a list.
-                ways = ["" if path.endswith(LIST_MARK) else way, f"where=Attr({whole!r}).exists()"]
-                allowed = f"{' or '.join(filter(None, ways))}: {part!r} is not required"
+                allowed = f"where=Attr({whole!r}).exists(), or a default where it takes one: {part!r} is not required"
                 raise InvalidArgumentError(argument, name, allowed)
 
     def key_text(self, path: str, text: str) -> str:

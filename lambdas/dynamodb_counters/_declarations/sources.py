@@ -198,7 +198,7 @@ class Event(Keyed):
 
     def __post_init__(self, key: Fields | None) -> None:
         require_name(self.name)
-        fields = fields_instead(self.name, "key", key, plain=True, pk=self.pk, sk=self.sk)
+        fields = fields_instead(self.name, "key", key, self.pk, self.sk, plain=True)
         if fields is not None:
             if not fields:
                 raise InvalidArgumentError("key", key, "at least one attribute")
