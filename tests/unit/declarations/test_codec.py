@@ -1,32 +1,43 @@
-"""Declarations travel as text: they come back equal, always as the same text, small enough for an environment."""
+"""Declarations are values: they travel as the same text and come back equal, never change, and show what they say."""
 
 from __future__ import annotations
 
 import base64
 import bz2
+import copy
+import datetime as datetime_module
 import json
+import pickle
 import string
 import subprocess
 import sys
+import zoneinfo
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dynamodb_counters
 from dynamodb_counters import (
     Aggregate,
     Attr,
     Attribute,
+    Average,
     Condition,
     Count,
     Counter,
     Distinct,
     Event,
+    Histogram,
     InvalidArgumentError,
     Items,
+    Packed,
+    Quota,
+    Ranking,
     Sum,
     TableKeys,
     Window,
@@ -155,8 +166,10 @@ def test_dozens_of_declarations_fit_a_quarter_of_the_environment() -> None:
     assert len(encode(_MANY)) < 1024
 
 
-def _with_attributes(events: int, attributes: int) -> int:
-    """Bytes of the attributes of events in the text of a hundred declarations."""
+@pytest.mark.parametrize(("events", "attributes", "kilobytes"), [(1, 8, 0.4), (1, 20, 0.6), (20, 20, 2.0)])
+def test_attributes_of_events_take_a_part_of_the_environment_too(
+    events: int, attributes: int, kilobytes: float
+) -> None:
     kinds = [Attribute(str, max_length=80), Attribute(int, minimum=0), datetime, Attribute(Decimal, required=False)]
     named = [{f"attribute_{n}_{m}": kinds[m % 4] for m in range(attributes)} for n in range(events)]
     sources = [Event(f"event_{n}", key=tuple(each)[:2], attributes=each) for n, each in enumerate(named)]
@@ -164,15 +177,10 @@ def _with_attributes(events: int, attributes: int) -> int:
         Aggregate(f"aggregate_{n}", source, by=source.fields[0], where=Attr(source.fields[1]).gt(n))
         for n, source in ((n, sources[n % events]) for n in range(100))
     )
-    return len(encode(declared, attributes=True)) - len(encode(declared))
 
-
-@pytest.mark.parametrize(("events", "attributes", "kilobytes"), [(1, 8, 0.4), (1, 20, 0.6), (20, 20, 2.0)])
-def test_attributes_of_events_take_a_part_of_the_environment_too(
-    events: int, attributes: int, kilobytes: float
-) -> None:
     # docs/aggregates.md says so.
-    assert _with_attributes(events, attributes) == pytest.approx(kilobytes * 1024, rel=0.25)
+    size = len(encode(declared, attributes=True)) - len(encode(declared))
+    assert size == pytest.approx(kilobytes * 1024, rel=0.25)
 
 
 def test_the_text_is_the_same_in_every_process() -> None:
@@ -203,3 +211,98 @@ def _packed(plain: Any) -> str:
 def test_text_that_was_not_encoded_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgumentError, match="text="):
         decode(text)
+
+
+@dataclass
+class _Inner:
+    size: int
+
+
+_WEEK = timedelta(days=7)
+_VIEW = Event("view", pk="URL#{url}", sk="T#{time}", attributes={"url": str, "time": datetime, "bytes": int})
+_VIEWS = Aggregate(
+    "views",
+    _VIEW,
+    pk="URL#{url}",
+    sk="DAY#{time:day}",
+    measures={"n": Count(), "sizes": Histogram("bytes", bounds=[0, 9])},
+    where=Attr("bytes").gt(1),
+    retention=_WEEK,
+)
+_DECLARED: list[Any] = [
+    _VIEW,
+    _VIEWS,
+    Window("recent", _VIEW, pk="URL#{url}", time="time", measure=Sum("bytes"), longest=timedelta(days=30)),
+    Distinct("visitors", _VIEW, pk="URL#{url}", sk="DAY#{time:day}", member="bytes", retention=_WEEK),
+    Counter("stock", by=("sku", "at:day"), left=Count(), ranking=Ranking("left", "SKUS"), retention=_WEEK),
+    Quota("calls", limit=5, per="day", by=("customer",)),
+]
+
+
+@pytest.mark.parametrize("declared", _DECLARED, ids=lambda each: type(each).__name__)
+def test_a_declaration_has_the_hash_of_its_equals(declared: Any) -> None:
+    for other in (replace(declared), copy.deepcopy(declared), pickle.loads(pickle.dumps(declared))):
+        assert {other: 1}[declared] == 1
+    assert hash(replace(declared, name="other")) != hash(declared)
+
+
+@pytest.mark.parametrize(
+    ("declared", "name"),
+    [(_VIEW, "attributes"), (_VIEWS, "measures")],
+)
+def test_a_declaration_does_not_change(declared: Any, name: str) -> None:
+    held = getattr(declared, name)
+    before = dict(held)
+    changes: list[Any] = [
+        lambda: held.update(before),
+        lambda: held.__setitem__("more", Count()),
+        lambda: held.__delitem__(next(iter(before))),
+        lambda: held.__ior__(before),
+        lambda: held.setdefault("more", 1),
+        held.clear,
+        held.popitem,
+        lambda: held.pop("n", None),
+    ]
+    for change in changes:
+        with pytest.raises(TypeError, match=r"dataclasses\.replace"):
+            change()
+    given = dict(before)
+    changed = replace(declared, **{name: given})
+    given.clear()
+    assert changed == declared
+    assert getattr(declared, name) == before
+
+
+_SHOWN: list[Any] = [
+    *_DECLARED,
+    Event("typed", key="id", version="id", attributes={"id": str, "n": list[Literal[1, 2]], "m": Attribute(_Inner)}),
+    Event("hit", key=("page", "at"), packed=Packed("at")),
+    Aggregate(
+        "top",
+        Items("order", where=Attr("n").between(1, Decimal("1.5")), pk="C#{c}", keys=TableKeys("PK", "SK")),
+        by="c",
+        measures={"n": Sum("n", cap=Decimal(2)), "m": Average("m")},
+        ranking=Ranking("n", "ALL"),
+    ),
+    Quota("hours", limit=5, per=_WEEK, tz=zoneinfo.ZoneInfo("Europe/Berlin")),
+]
+
+
+@pytest.mark.parametrize("declared", _SHOWN, ids=lambda each: each.name)
+def test_the_repr_of_a_declaration_is_a_call_that_makes_it(declared: Any) -> None:
+    names = {"datetime": datetime_module, "zoneinfo": zoneinfo, "Decimal": Decimal}
+    names |= {name: getattr(dynamodb_counters, name) for name in dynamodb_counters.__all__}
+
+    assert eval(repr(declared), names) == declared
+
+
+def test_the_mappings_and_sequences_in_an_attribute_do_not_change() -> None:
+    given: dict[str, Any] = {"a": str}
+    attribute = Attribute(dict, attributes={"b": Attribute(dict, attributes=given)})
+    given["c"] = int
+
+    assert attribute == Attribute(dict, attributes={"b": Attribute(dict, attributes={"a": str})})
+    assert hash(attribute) == hash(copy.deepcopy(attribute))
+    with pytest.raises(TypeError, match=r"dataclasses\.replace"):
+        attribute.attributes["b"].attributes.clear()
+    assert hash(Condition("eq", "a", [1])) == hash(Attr("a").eq(1))  # type: ignore[arg-type]
