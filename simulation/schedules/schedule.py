@@ -10,7 +10,6 @@ from typing import Final
 
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Event, Packed
-from dynamodb_counters._declarations.sources import MIN_CHUNK_BYTES
 from dynamodb_counters._quarantine.quarantine import Quarantined, list_quarantined, redrive
 from dynamodb_counters._table import Table
 from simulation.aws.sigv4 import LATEST
@@ -268,7 +267,7 @@ def _layout(rng: random.Random) -> Packed:
         parts=rng.choice((1, 1, 3)),
         partition_by=rng.choice((None, "book")),
         tenant=rng.choice((None, None, "book")),
-        chunk_bytes=MIN_CHUNK_BYTES,
+        chunk_bytes=1024,
     )
 
 

@@ -7,23 +7,10 @@ from dataclasses import KW_ONLY, InitVar, dataclass, field, fields
 from datetime import timedelta
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias
 
-from dynamodb_counters._declarations.checks import (
-    Fields,
-    fields_instead,
-    named_key,
-    require_attribute,
-    require_bool,
-    require_choice,
-    require_count,
-    require_duration,
-    require_key,
-    require_name,
-    require_no_member,
-    require_retention,
-    require_where,
-)
+from dynamodb_counters._declarations import checks
+from dynamodb_counters._declarations.checks import Fields, named_key
 from dynamodb_counters._declarations.event_attributes import Attribute, KnownAttributes
 from dynamodb_counters._declarations.measures import Count, Measure, Sum, TimeWeighted, given_measures, shown
 from dynamodb_counters._declarations.sources import Direct, Event, Items, Keyed
@@ -35,10 +22,6 @@ from dynamodb_counters._timeline.tiers import TIERS, TOTAL, Tier, require_anchor
 from dynamodb_counters.errors import InvalidArgumentError
 
 OnExpiry: TypeAlias = Literal["keep", "subtract"]
-Late: TypeAlias = Literal["drop", "quarantine"]
-
-MAX_WRITE_SHARDS: Final = 100
-"""Most items that a read adds up."""
 
 MAX_ATTRIBUTES: Final = 120
 """Most attributes of an aggregate: all may change in one update, whose expression has at most 4 KB.
@@ -46,9 +29,6 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.htm
 
 MAX_GROUPS: Final = 1000
 """Groups that one item may touch unless its aggregate says otherwise: each is a write for every event."""
-
-MOST_GROUPS: Final = 10_000
-"""Most groups that an aggregate may let one item touch: what an invocation can write, and write again, in time."""
 
 MAX_PAGED_ATTRIBUTES: Final = 26
 """Most attributes of an aggregate in pages, which names each by a letter."""
@@ -88,8 +68,8 @@ class Ranking:
     write_shards: int = 1
 
     def __post_init__(self) -> None:
-        require_key("leaderboard", self.leaderboard)
-        require_count("write_shards", self.write_shards, MAX_WRITE_SHARDS)
+        checks.require_arguments(self)
+        checks.require_key("leaderboard", self.leaderboard)
 
     @property
     def _template(self) -> KeyTemplate:
@@ -98,20 +78,19 @@ class Ranking:
 
 def require_counting(declared: Any, *sources: type) -> None:
     """Refuse a name, a source of another kind, and how its items are not to be chosen or to expire."""
-    require_name(declared.name)
+    checks.require_arguments(declared)
     source, where = declared.source, declared.where
     if not isinstance(source, sources):
         *names, last = (kind.__name__ for kind in sources)
         raise InvalidArgumentError("source", source, f"an {', '.join(names)} or {last}")
-    require_where(where, bookkeeping=isinstance(source, Items) and source.keys is not None)
+    checks.require_where(where, bookkeeping=isinstance(source, Items) and source.keys is not None)
     if where is not None and not isinstance(source, Aggregate):
-        require_no_member("where", where._attributes)
+        checks.require_no_member("where", where._attributes)
         own = [name for name in where._attributes if name in (PK, SK, TTL)]
         if own and isinstance(source, Event) and source.packed is not None:
             raise InvalidArgumentError(
                 "where", own[0], f"an attribute of {source.name!r}, which has no item of its own"
             )
-    require_choice("on_expiry", declared.on_expiry, get_args(OnExpiry))
 
 
 @dataclass(frozen=True, init=False)
@@ -209,13 +188,10 @@ class Aggregate(Keyed):
             object.__setattr__(self, part.name, values.get(part.name, part.default))
         require_counting(self, *sources)
         object.__setattr__(self, "measures", given_measures(self.name, self.measures, values["named"]))
-        require_bool("pages", self.pages)
         self._set_keys(values["by"])
-        require_key("pk", self.pk)
-        require_key("sk", self.sk)
-        require_count("write_shards", self.write_shards, MAX_WRITE_SHARDS)
-        require_count("max_groups", self.max_groups, MOST_GROUPS)
-        require_retention(self.retention, self.fields)
+        checks.require_key("pk", self.pk)
+        checks.require_key("sk", self.sk)
+        checks.require_retention(self.retention, self.fields)
         for attribute in self._attributes:
             if attribute in self.fields:
                 raise InvalidArgumentError("measures", attribute, "attributes that are not fields of the key")
@@ -258,7 +234,7 @@ class Aggregate(Keyed):
         return tuple(attribute for name, measure in self.measures.items() for attribute in measure._attributes(name))
 
     def _set_keys(self, by: Fields | None) -> None:
-        fields = fields_instead(self.name, "by", by, self.pk, self.sk)
+        fields = checks.fields_instead(self.name, "by", by, self.pk, self.sk)
         if fields is None:
             return
         source, pk, rest = self.source, named_key(self.name, fields[:1]), fields[1:]
@@ -358,7 +334,7 @@ class Counter(Aggregate):
         for measure in self.measures.values():
             if not isinstance(measure, Count):
                 raise InvalidArgumentError("measures", measure, "a Count: no item has attributes to look at")
-        require_no_member("by", self.fields)
+        checks.require_no_member("by", self.fields)
 
 
 @dataclass(frozen=True)
@@ -411,7 +387,7 @@ class Window(Keyed):
     retention: timedelta | None = None
     measure: Count | Sum | TimeWeighted = field(default=Count())
     where: Condition | None = None
-    late: Late = "drop"
+    late: Literal["drop", "quarantine"] = "drop"
     future_tolerance: timedelta | None = timedelta(minutes=15)
     on_expiry: OnExpiry = "keep"
     precision: timedelta = timedelta(minutes=1)
@@ -421,25 +397,21 @@ class Window(Keyed):
 
     def __post_init__(self, by: Fields | None) -> None:
         require_counting(self, Event, Items)
-        fields = fields_instead(self.name, "by", by, self.pk)
+        fields = checks.fields_instead(self.name, "by", by, self.pk)
         if fields is not None:
             is_shared = isinstance(self.source, Event) and fields and fields == self.source._pk_template.fields
             object.__setattr__(self, "pk", self.source.pk if is_shared else named_key(self.name, fields))
-        require_key("pk", self.pk)
+        checks.require_key("pk", self.pk)
         said, given = ("pk", self.pk) if fields is None else ("by", by)
-        require_no_member(said, self.fields)
-        require_attribute("time", self.time)
+        checks.require_no_member(said, self.fields)
+        checks.require_attribute("time", self.time)
         if not isinstance(self.measure, Count | Sum | TimeWeighted):
             raise InvalidArgumentError("measure", self.measure, "a Count(), Sum('ms') or TimeWeighted('seats')")
         if isinstance(self.measure, TimeWeighted) and self.retention is not None:
             raise InvalidArgumentError("retention", self.retention, "None: a level is the sum of all changes before")
-        require_no_member("time", [self.time])
-        require_duration("retention", self.retention)
-        require_duration("future_tolerance", self.future_tolerance, zero=True)
-        require_choice("late", self.late, get_args(Late))
+        checks.require_no_member("time", [self.time])
         if self.precision not in [timedelta(seconds=tier.slot_seconds) for tier in TIERS]:
             raise InvalidArgumentError("precision", self.precision, "1 second, 1 minute, 1 hour or 1 day")
-        require_duration("longest", self.longest)
         if self.longest is not None and not self.precision <= self.longest <= (self.retention or timedelta.max):
             raise InvalidArgumentError("longest", self.longest, "from the precision up to the retention")
         if self.tz not in self.fields:

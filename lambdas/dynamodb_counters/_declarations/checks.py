@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import fields
 from datetime import timedelta
-from typing import Final, TypeAlias
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._items.conditions import LIST_MARK, Condition, is_plain
 from dynamodb_counters._items.derived_fields import tier_of
@@ -34,10 +36,10 @@ def is_name(name: object) -> bool:
     return isinstance(name, str) and _NAME.fullmatch(name) is not None
 
 
-def require_name(name: object) -> None:
+def require_name(argument: str, name: object) -> None:
     if not is_name(name) or name == QUARANTINE:
         allowed = f"a letter, then up to 63 letters, digits, '-' or '_'; not {QUARANTINE!r}"
-        raise InvalidArgumentError("name", name, allowed)
+        raise InvalidArgumentError(argument, name, allowed)
 
 
 def require_key(argument: str, text: object, *, plain: bool = False) -> None:
@@ -100,10 +102,9 @@ def require_precision(precision: object) -> Tier:
     raise InvalidArgumentError("precision", precision, "1 minute, 1 hour or 1 day")
 
 
-def require_retention(retention: object, fields: Iterable[str]) -> None:
+def require_retention(retention: object, names: Iterable[str]) -> None:
     """Refuse a retention of groups whose key lacks the one bucket of time whose end it begins with."""
-    require_duration("retention", retention)
-    if retention is not None and len([*filter(tier_of, fields)]) != 1:
+    if retention is not None and len([*filter(tier_of, names)]) != 1:
         raise InvalidArgumentError("retention", retention, "None, or exactly one time that groups, such as at:day")
 
 
@@ -112,6 +113,34 @@ def require_count(argument: str, value: object, most: float = math.inf, least: i
         allowed = f"an int from {least} to {most}" if most < math.inf else f"an int of {least} or more"
         raise InvalidArgumentError(argument, value, allowed)
     return value
+
+
+_CHECKS: Final[dict[str, Callable[[str, object], object]]] = {
+    "name": require_name,
+    "on_expiry": partial(require_choice, allowed=("keep", "subtract")),
+    "late": partial(require_choice, allowed=("drop", "quarantine")),
+    "direction": partial(require_choice, allowed=("up", "down", "both")),
+    "burst": partial(require_choice, allowed=("all", "highest")),
+    "retention": require_duration,
+    "longest": require_duration,
+    "future_tolerance": partial(require_duration, zero=True),
+    "pages": require_bool,
+    "once": require_bool,
+    # A read adds up so many items, or merges so many partitions of an index.
+    "write_shards": partial(require_count, most=100),
+    # What an invocation can write, and write again, in time.
+    "max_groups": partial(require_count, most=10_000),
+    "parts": partial(require_count, most=256),
+    # Well below the 400 KB of an item.
+    "chunk_bytes": partial(require_count, most=131_072, least=1024),
+}
+"""By name of an argument that means the same in all declarations."""
+
+
+def require_arguments(declared: Any) -> None:
+    for part in fields(declared):
+        if part.name in _CHECKS:
+            _CHECKS[part.name](part.name, getattr(declared, part.name))
 
 
 def require_no_member(argument: str, paths: Iterable[str]) -> None:
@@ -146,6 +175,6 @@ def fields_instead(
     return field_names(argument, () if given is None else given, plain=plain)
 
 
-def named_key(name: str, fields: Sequence[str]) -> str:
+def named_key(name: str, names: Sequence[str]) -> str:
     """A template that begins with a name, as ``views#{url}#{time:day}``."""
-    return "#".join([name, *(f"{{{field}}}" for field in fields)])
+    return "#".join([name, *(f"{{{field}}}" for field in names)])

@@ -8,16 +8,9 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Final, TypeVar
 
+from dynamodb_counters._declarations import checks
 from dynamodb_counters._declarations.aggregates import GAP, Aggregate, OnExpiry, Window, require_counting
-from dynamodb_counters._declarations.checks import (
-    Fields,
-    field_names,
-    fields_instead,
-    named_key,
-    require_attribute,
-    require_precision,
-    require_retention,
-)
+from dynamodb_counters._declarations.checks import Fields, named_key
 from dynamodb_counters._declarations.event_attributes import Kind
 from dynamodb_counters._declarations.measures import Count, shown
 from dynamodb_counters._declarations.quotas import Quota
@@ -50,7 +43,7 @@ class Composite:
     def _require(self, argument: str, kind: Kind | None = None) -> None:
         """Refuse an argument that names no attribute of a kind, or without a kind none that a key can hold."""
         name = getattr(self, argument)
-        require_attribute(argument, name)
+        checks.require_attribute(argument, name)
         if isinstance(self.source, Event):
             if kind is None:
                 self.source._known.require_key(argument, [name], self.where)
@@ -74,7 +67,7 @@ class Grouped(Composite):
 
     def __post_init__(self) -> None:
         require_counting(self, Event, Items)
-        object.__setattr__(self, "by", field_names("by", self.by))
+        object.__setattr__(self, "by", checks.field_names("by", self.by))
         self._check()
         _ = self._parts
 
@@ -90,7 +83,7 @@ class Grouped(Composite):
     def _unit_field(self) -> str:
         """The unit of its `time`, where it has one."""
         timed: Any = self
-        return f"{timed.time}:{require_precision(timed.precision).name}"
+        return f"{timed.time}:{checks.require_precision(timed.precision).name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +121,7 @@ class Distinct(Composite):
 
     def __post_init__(self, by: Fields | None) -> None:
         require_counting(self, Event, Items, Aggregate)
-        if fields_instead(self.name, "by", by, self.pk, self.sk) is not None:
+        if checks.fields_instead(self.name, "by", by, self.pk, self.sk) is not None:
             retention = self.retention if self.pages else None
             total = Aggregate(self.name, self.source, by=by, items=Count(), pages=self.pages, retention=retention)
             object.__setattr__(self, "pk", total.pk)
@@ -137,7 +130,7 @@ class Distinct(Composite):
         if self.member in self.total.fields:
             raise InvalidArgumentError("member", self.member, "an attribute that is not part of the group's key")
         # The number lacks members, so a time among these alone says nothing of it.
-        require_retention(self.retention, self.total.fields)
+        checks.require_retention(self.retention, self.total.fields)
         if self.retention is not None and self.on_expiry != "keep":
             raise InvalidArgumentError("on_expiry", self.on_expiry, "'keep' with a retention: its counts stay")
 
@@ -197,7 +190,7 @@ class ActiveMembers(Grouped):
     def _check(self) -> None:
         self._require("member")
         self._require("time", "a time")
-        require_precision(self.precision)
+        checks.require_precision(self.precision)
         longest: object = self._longest
         is_whole = isinstance(longest, timedelta) and not longest % self.precision
         if not is_whole or not 1 <= self._longest // self.precision <= MOST_UNITS // 2:
@@ -221,7 +214,7 @@ class ActiveMembers(Grouped):
         # A unit less than the longest span before the end of a stretch is in the next one's page, too: each page shows
         # how long ago its member was active before.
         name, units = f"{self.name}{MEMBERS}", self._longest // self.precision
-        stretch = f"{self.time}:{MOST_UNITS - units}{require_precision(self.precision).name[0]}"
+        stretch = f"{self.time}:{MOST_UNITS - units}{checks.require_precision(self.precision).name[0]}"
         pk, sk = named_key(name, (*self.fields, self.member)), named_key(name, (stretch, self._unit_field))
         members = self._part(name, pk=pk, sk=sk, items=Count(), pages=True, _shelved=1, _longest=units)
         pk, sk = named_key(self.name, self.fields), named_key(self.name, (self._unit_field, GAP))
@@ -253,7 +246,7 @@ class Extremes(Grouped):
     __repr__ = shown
 
     def _check(self) -> None:
-        object.__setattr__(self, "show", field_names("show", self.show))
+        object.__setattr__(self, "show", checks.field_names("show", self.show))
         self._require("attribute", "a string or number")
 
     @property
@@ -296,7 +289,7 @@ class Percentiles(Grouped):
         is_number = isinstance(self.error, float | int | Decimal) and not isinstance(self.error, bool)
         if not is_number or not LEAST_ERROR <= Decimal(str(self.error)) <= MOST_ERROR:
             raise InvalidArgumentError("error", self.error, f"a number from {LEAST_ERROR} to {MOST_ERROR}")
-        require_precision(self.precision)
+        checks.require_precision(self.precision)
         if self.time is not None:
             self._require("time", "a time")
             if self._unit_field in self.fields:

@@ -8,7 +8,7 @@ from datetime import timedelta, tzinfo
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from dynamodb_counters._declarations.checks import Fields, field_names, named_key, require_count, require_name
+from dynamodb_counters._declarations.checks import Fields, field_names, named_key, require_arguments, require_count
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
 from dynamodb_counters._items.table_schema import LEASES_PREFIX, MAX_LEASE_FIELDS, MAX_PK_BYTES
 from dynamodb_counters._timeline.tiers import PERIODS, Period, periods, time_zone, utc
@@ -58,7 +58,7 @@ class Quota:
     clock_error: timedelta = timedelta(seconds=1)
 
     def __post_init__(self) -> None:
-        require_name(self.name)
+        require_arguments(self)
         require_count("limit", self.limit, MOST_CALLS)
         if isinstance(self.per, timedelta):
             if self.per < timedelta(minutes=1) or self.per % timedelta(seconds=1):

@@ -9,17 +9,8 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Any, Final, cast
 
-from dynamodb_counters._declarations.checks import (
-    Fields,
-    fields_instead,
-    named_key,
-    require_attribute,
-    require_count,
-    require_duration,
-    require_key,
-    require_name,
-    require_where,
-)
+from dynamodb_counters._declarations import checks
+from dynamodb_counters._declarations.checks import Fields, named_key
 from dynamodb_counters._declarations.event_attributes import (
     Attribute,
     AttributeTypes,
@@ -33,11 +24,6 @@ from dynamodb_counters._items.conditions import Condition, Image, text_reader
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, PK, SK, TTL, TYPE, is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
-
-MAX_PARTS: Final = 256
-MIN_CHUNK_BYTES: Final = 1024
-MAX_CHUNK_BYTES: Final = 131_072
-"""Well below the 400 KB of an item: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html"""
 
 _LONGEST_BUCKET: Final = timedelta(days=1)
 _SECOND: Final = timedelta(seconds=1)
@@ -76,16 +62,14 @@ class Packed:
     future_tolerance: timedelta | None = timedelta(minutes=15)
 
     def __post_init__(self) -> None:
-        require_attribute("time", self.time)
+        checks.require_arguments(self)
+        checks.require_attribute("time", self.time)
         bucket: object = self.bucket
         if not isinstance(bucket, timedelta) or not _SECOND <= bucket <= _LONGEST_BUCKET or bucket % _SECOND:
             raise InvalidArgumentError("bucket", self.bucket, "a timedelta of whole seconds, from 1 second to 1 day")
-        require_count("parts", self.parts, MAX_PARTS)
         for argument, name in (("partition_by", self.partition_by), ("tenant", self.tenant)):
             if name is not None:
-                require_attribute(argument, name)
-        require_count("chunk_bytes", self.chunk_bytes, MAX_CHUNK_BYTES, MIN_CHUNK_BYTES)
-        require_duration("future_tolerance", self.future_tolerance, zero=True)
+                checks.require_attribute(argument, name)
 
     @property
     def _bucket_seconds(self) -> int:
@@ -197,22 +181,21 @@ class Event(Keyed):
     __repr__ = shown
 
     def __post_init__(self, key: Fields | None) -> None:
-        require_name(self.name)
-        fields = fields_instead(self.name, "key", key, self.pk, self.sk, plain=True)
+        checks.require_arguments(self)
+        fields = checks.fields_instead(self.name, "key", key, self.pk, self.sk, plain=True)
         if fields is not None:
             if not fields:
                 raise InvalidArgumentError("key", key, "at least one attribute")
             object.__setattr__(self, "pk", named_key(self.name, fields[:1]))
             object.__setattr__(self, "sk", named_key(self.name, fields[1:]))
-        require_key("pk", self.pk, plain=True)
-        require_key("sk", self.sk, plain=True)
-        require_duration("retention", self.retention)
+        checks.require_key("pk", self.pk, plain=True)
+        checks.require_key("sk", self.sk, plain=True)
         if self.attributes is not None:
             object.__setattr__(self, "attributes", attributes_of(self.attributes))
         self._known.require_key("pk" if key is None else "key", self._pk_template.fields)
         self._known.require_key("sk" if key is None else "key", self._sk_template.fields)
         if self.version is not None:
-            require_attribute("version", self.version)
+            checks.require_attribute("version", self.version)
             self._known.require("version", self.version, "a string or number")
         if self.packed is not None:
             self._require_packable(self.packed)
@@ -292,13 +275,13 @@ class Items:
     keys: TableKeys | None = None
 
     def __post_init__(self) -> None:
-        require_name(self.name)
+        checks.require_arguments(self)
         if self.keys is not None and not isinstance(self.keys, TableKeys):
             raise InvalidArgumentError("keys", self.keys, "a TableKeys, or None for the keys 'pk' and 'sk'")
-        require_where(self.where, bookkeeping=self.keys is not None, allowed=(TYPE,))
+        checks.require_where(self.where, bookkeeping=self.keys is not None, allowed=(TYPE,))
         for argument, text in (("pk", self.pk), ("sk", self.sk)):
             if text is not None:
-                require_key(argument, text, plain=True)
+                checks.require_key(argument, text, plain=True)
         if self.sk is not None and self._table_keys.sort_key is None:
             raise InvalidArgumentError("sk", self.sk, "None: keys= names no sort_key")
         if len(self.fields) < sum(len(template.fields) for _, template in self._templates):

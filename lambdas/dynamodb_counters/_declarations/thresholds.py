@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, Final, Literal
 
 from dynamodb_counters._declarations.aggregates import Aggregate
-from dynamodb_counters._declarations.checks import require_bool, require_choice, require_name
+from dynamodb_counters._declarations.checks import require_arguments
 from dynamodb_counters._declarations.composites import Distinct, read_by
 from dynamodb_counters._declarations.measures import Average, Count, Sum
 from dynamodb_counters._items.conversions import Number, require_storable
@@ -65,7 +65,7 @@ class Threshold:
     once: bool = False
 
     def __post_init__(self) -> None:
-        require_name(self.name)
+        require_arguments(self)
         at: object = self.at
         if not isinstance(at, Sequence) or isinstance(at, str | bytes):
             raise InvalidArgumentError("at", at, "a sequence of numbers")
@@ -73,9 +73,6 @@ class Threshold:
         if not 1 <= len(levels) <= MOST_LEVELS or any(a >= b for a, b in pairwise(levels)):
             raise InvalidArgumentError("at", at, f"1 to {MOST_LEVELS} ascending numbers")
         object.__setattr__(self, "at", levels)
-        require_choice("direction", self.direction, ("up", "down", "both"))
-        require_choice("burst", self.burst, ("all", "highest"))
-        require_bool("once", self.once)
         if self.aggregate is not None:
             object.__setattr__(self, "measure", _measure(watched(self.aggregate), self.measure))
 

@@ -179,6 +179,7 @@ _REFUSED: list[tuple[Callable[[], object], str]] = [
     (_together(_one(pk="QUARANTINE#{player}")), "pk='QUARANTINE#{player}': expected a key that cannot match the reserved 'QUARANTINE#{number}'"),
     (_together(_one(pk="CHECKPOINT#{player}")), "pk='CHECKPOINT#{player}': expected a key that cannot match the reserved 'CHECKPOINT#{number}'"),
     (lambda: Sum("lines[].quantity"), "attribute='lines[].quantity': expected an attribute of the item, not of a list's members"),
+    (_a(where=Attr("tags[]").eq("a")), "where='tags[]': expected an attribute of the item, not of a list's members"),
     (lambda: Window("w", PATH, time="lines[].at"), "time='lines[].at': expected an attribute of the item, not of a list's members"),
     (_a(where=Attr("_type").eq("path")), "where='_type': expected attribute names that do not start with '_'"),
     (_a(source=PLAYERS, pk="A#{team}"), "pk='team': expected attributes of 'players': player, paths"),
