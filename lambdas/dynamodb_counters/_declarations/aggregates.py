@@ -296,13 +296,6 @@ class Counter(Aggregate):
         As in `Aggregate`. The fields are those that a call names.
     measures, **named
         As in `Aggregate`, but each is a `Count`.
-
-    Examples
-    --------
-    >>> Counter("stock", by="sku").fields
-    ('sku',)
-    >>> list(Counter("seats", by="show", free=Count(), sold=Count()).measures)
-    ['free', 'sold']
     """
 
     # What a call adds depends on none of these.
@@ -370,12 +363,6 @@ class Window(Keyed):
         group. It can change at any time, as `anchor` can. Default ``"UTC"``.
     anchor : int, optional
         Day on which its months begin, 1 to 31; the last day of a month that is shorter. Default 1.
-
-    Examples
-    --------
-    >>> job = Event("job", key=("customer", "id"))
-    >>> Window("jobs", job, by="customer", time="at", retention=timedelta(hours=25)).fields
-    ('customer',)
     """
 
     name: str

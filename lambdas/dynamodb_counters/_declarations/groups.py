@@ -40,13 +40,7 @@ class Group:
     measures : mapping of str to int, Decimal, mapping or None
         All measures by name: 0 if nothing was counted, None for an average of nothing; a histogram maps bins to counts.
     complete : bool, optional
-        Whether all there is has been counted; False of an aggregate that was added to a table with data, until its
-        backfill has ended, and of a table that no deployment counts yet. Default True.
-
-    Examples
-    --------
-    >>> Group({"url": "/"}, {"views": 3})["views"]
-    3
+        Whether all there is has been counted: not before a backfill has ended, or a deployment counts. Default True.
     """
 
     values: Mapping[str, str]

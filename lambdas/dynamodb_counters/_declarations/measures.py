@@ -59,8 +59,8 @@ class _OfNumber:
         require_attribute("attribute", self.attribute)
         require_no_member("attribute", [self.attribute])
         for argument in ("cap", "default"):
-            if (number := getattr(self, argument, None)) is not None:
-                require_storable(argument, number)
+            if getattr(self, argument, None) is not None:
+                require_storable(argument, getattr(self, argument))
 
 
 class _OneAttribute:
@@ -223,8 +223,6 @@ def given_measures(
     for each, measure in given.items():
         if not is_name(each) or is_reserved(each):
             raise InvalidArgumentError("measures", each, "names of letters, digits, '-' and '_' that are not reserved")
-        if isinstance(measure, type) and issubclass(measure, MEASURES):
-            raise InvalidArgumentError("measures", measure.__name__, "a measure, not its class, such as Count()")
         if not isinstance(measure, MEASURES):
-            raise InvalidArgumentError("measures", measure, "one of Count, Sum, Average, Histogram")
+            raise InvalidArgumentError("measures", measure, "a Count(), Sum(…), Average(…) or Histogram(…)")
     return Frozen(given)

@@ -42,9 +42,8 @@ class Quota:
     tz : str or tzinfo, optional
         Time zone of the calendar: an IANA name such as ``"Europe/Berlin"``. Default ``"UTC"``.
     portion : int, optional
-        The most calls that a process reserves with one write. A write costs 1 unit, so a call of a busy process costs
-        1/portion. A process that dies takes what it holds with it until the period ends. Default: a hundredth of the
-        limit, 1000 at most.
+        The most calls that a process reserves with one write, and that are lost until the period ends if it dies.
+        Default: a hundredth of the limit, 1000 at most.
     clock_error : timedelta, optional
         How far a clock may be off: a call so near a period's end counts in the next, too. Default 1 s, at most 20 s.
     """

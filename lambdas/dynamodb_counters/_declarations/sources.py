@@ -207,13 +207,7 @@ class Event(Keyed):
 
     @property
     def json_schema(self) -> dict[str, Any]:
-        """The JSON Schema (draft 7) of an event as clients send it: of its attributes, else of its key.
-
-        Examples
-        --------
-        >>> Event("view", key=("url", "time")).json_schema["required"]
-        ['url', 'time']
-        """
+        """The JSON Schema (draft 7) of an event as clients send it: of its attributes, else of its key."""
         known = self._declared_attributes
         return json_schema(dict.fromkeys(self.fields, Attribute(object)) if known is None else known)
 

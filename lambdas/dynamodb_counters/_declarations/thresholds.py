@@ -26,8 +26,6 @@ DETAIL_TYPE: Final = "Threshold Crossed"
 class Threshold:
     """Lines that a measure of a group crosses; each crossing is an event on EventBridge, once.
 
-    A crossing is seen in the change of the group's item, so it is neither lost nor repeated; it costs a write unit.
-
     Parameters
     ----------
     name : str
@@ -43,16 +41,7 @@ class Threshold:
     burst : {"all", "highest"}, optional
         Which levels count of several that a change crosses; downwards, ``"highest"`` is the lowest. Default ``"all"``.
     once : bool, optional
-        Whether a level counts only the first time that a group crosses it in a direction; a group by ``at:month`` is
-        another one each month. Default False: again whenever it is crossed again.
-
-    Examples
-    --------
-    >>> from dynamodb_counters import Event
-    >>> call = Event("call", key="id")
-    >>> usage = Aggregate("usage", call, by=("customer", "at:month"), units=Sum("units"))
-    >>> Threshold("plan", usage, at=[8_000, 10_000], once=True).measure
-    'units'
+        Whether a level counts only the first time that a group crosses it in a direction. Default False.
     """
 
     name: str

@@ -235,7 +235,7 @@ _REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: ActiveMembers("m", PATH, member="player", time="at", longest=timedelta(hours=36)), 'longest=datetime.timedelta(days=1, seconds=43200): expected 1 to 186 times the precision, 1 day, 0:00:00'),
     (lambda: ActiveMembers("m", PATH, by="at:day", member="player", time="at"), "by=('at:day',): expected fields other than 'gap' and 'at:day'"),
     (lambda: Window("w", PATH, time="at", measure=TimeWeighted("seats"), retention=timedelta(days=9)), 'retention=datetime.timedelta(days=9): expected None: a level is the sum of all changes before'),
-    (_a(measures={"seats": _any(TimeWeighted("seats"))}), "measures=TimeWeighted(attribute='seats', default=None): expected one of Count, Sum, Average, Histogram"),
+    (_a(measures={"seats": _any(TimeWeighted("seats"))}), "measures=TimeWeighted(attribute='seats', default=None): expected a Count(), Sum(…), Average(…) or Histogram(…)"),
     (_a(write_shards=1000), 'write_shards=1000: expected an int from 1 to 100'),
     (_a(max_groups=100_000), 'max_groups=100000: expected an int from 1 to 10000'),
     (_a(pk="A#{mean.sum}", measures={"mean": Average("n")}), "measures='mean.sum': expected attributes that are not fields of the key"),
