@@ -92,11 +92,8 @@ def _require_apart(keyed: list[tuple[Declaration | Event, list[_Key]]]) -> None:
                 raise InvalidArgumentError("pk", part.pk, f"a key that cannot match the reserved {reserved.text!r}")
     for (one, keys), (two, others) in combinations(keyed, 2):
         if any(pk.overlaps(other) and sk.overlaps(other_sk) for (pk, sk), (other, other_sk) in product(keys, others)):
-            if isinstance(two, Window):
-                allowed = f"a name whose bucket keys cannot match items of {one.name!r}"
-                raise InvalidArgumentError("name", two.name, allowed)
-            allowed = f"a key that cannot match items of {one.name!r}; change pk or sk of {two.name!r}"
-            raise InvalidArgumentError("sk", two.sk, allowed)
+            allowed = f"keys that cannot match items of {one.name!r}; change those of {two.name!r}, or its name"
+            raise InvalidArgumentError("pk", two.pk, allowed)
         rankings = [each.ranking for each in (one, two) if isinstance(each, Aggregate) and each.ranking is not None]
         if len(rankings) > 1 and rankings[0]._template.overlaps(rankings[1]._template):
             allowed = f"a leaderboard that cannot hold groups of {one.name!r}"

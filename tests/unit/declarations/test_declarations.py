@@ -147,7 +147,7 @@ def test_declarations_that_meet_are_refused(clash: str, check: Callable[[tuple[D
         with pytest.raises(InvalidArgumentError) as refused:
             check(order)
 
-        assert refused.value.argument in ("name", "sk", "declarations")
+        assert refused.value.argument in ("name", "pk", "declarations")
         assert refused.value.expected
 
 
@@ -157,11 +157,11 @@ _NOTE = Event("note", pk="URL#{url}", sk="{id}")
 @pytest.mark.parametrize(
     ("declarations", "events", "argument"),
     [
-        ((_VIEWS,), [_NOTE], "sk"),
-        ((_window("recent", "URL#{url}"),), [Event("note", pk="URL#{url}", sk="{a}#{b}#{c}#{d}")], "sk"),
+        ((_VIEWS,), [_NOTE], "pk"),
+        ((_window("recent", "URL#{url}"),), [Event("note", pk="URL#{url}", sk="{a}#{b}#{c}#{d}")], "pk"),
         ((_VIEWS,), [Event("view", pk="V#{url}", sk="{id}")], "name"),
         ((_VIEWS,), [Event("views", pk="V#{url}", sk="{id}")], "name"),
-        ((), [_NOTE, Event("memo", pk="URL#{url}", sk="{memo}")], "sk"),
+        ((), [_NOTE, Event("memo", pk="URL#{url}", sk="{memo}")], "pk"),
         ((), [Event("forger", pk="{a}#{b}", sk="{c}#{d}")], "pk"),
     ],
     ids=["count", "bucket", "other-event", "name-of-a-count", "each-other", "reserved"],
@@ -290,6 +290,6 @@ def test_a_packed_event_takes_the_keys_of_its_chunks_and_leaves_its_own() -> Non
         (packed, "PACK#{url}", "LAYOUT"),
         (of_tenants, "PACK#{url}#0#{time}", "A#{time}"),
     ):
-        with pytest.raises(InvalidArgumentError, match="invalid sk="):
+        with pytest.raises(InvalidArgumentError, match="invalid pk="):
             require_consistent(_packed_views(layout, pk=pk, sk=sk))
     assert repr(decode(encode(_packed_views(of_tenants)))) == repr(_packed_views(of_tenants))

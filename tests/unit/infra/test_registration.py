@@ -161,7 +161,7 @@ ENTRANCES: dict[str, Callable[[Stack, DedupCounterTable, Event], object]] = {
 def test_an_event_that_nothing_counts_cannot_be_a_count(
     entrance: str, stack: Stack, counters: DedupCounterTable
 ) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"^invalid sk='{id}': expected a key that cannot match .* 'views'"):
+    with pytest.raises(InvalidArgumentError, match=r"^invalid pk=.*: expected keys that cannot match .* 'views'"):
         ENTRANCES[entrance](stack, counters, NOTE)
     ENTRANCES[entrance](stack, counters, MEMO)
 
@@ -171,13 +171,13 @@ def test_a_count_declared_after_an_event_that_it_could_be_is_refused(
     entrance: str, stack: Stack, counters: DedupCounterTable
 ) -> None:
     ENTRANCES[entrance](stack, counters, NOTE)
-    with pytest.raises(InvalidArgumentError, match=r"^invalid sk=.* cannot match items of 'views'"):
+    with pytest.raises(InvalidArgumentError, match=r"^invalid pk=.* cannot match items of 'views'"):
         build(StreamAggregator, stack, table=counters)
 
 
 def test_events_of_a_table_are_checked_against_each_other(stack: Stack) -> None:
     letter = Event("letter", pk="URL#{page}", sk="MEMO#{letter}")
-    with pytest.raises(InvalidArgumentError, match=r"^invalid sk='MEMO#{id}': .* cannot match items of 'letter'"):
+    with pytest.raises(InvalidArgumentError, match=r"^invalid pk=.*: .* cannot match items of 'letter'"):
         DedupCounterTable(stack, "Counters", events=[MEMO, letter])
     again = Event("memo", pk="MEMO#{url}", sk="{id}")
     with pytest.raises(InvalidArgumentError, match=r"^invalid name='memo': expected one declaration per name"):
