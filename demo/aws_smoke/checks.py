@@ -8,7 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Any, Final
@@ -132,19 +132,17 @@ class Checks:
         self.check("events are taken", {202}, answers)
         self._progress(f"sent {len(sent)} events, {distinct} of them different; waiting until they are counted")
         by_url = Counter(view["url"] for view in views)
-        groups = {"groups": [{"aggregate": "views", "values": {"url": url}} for url in sorted(by_url)]}
         page = min(by_url)
         day = f"/v1/views_24h?last=24h&{urlencode({'url': page})}"
         self._settle("views of all pages", distinct, lambda: self._read("/v1/site")["measures"]["site_views"])
-        self._settle("views by page", dict(by_url), lambda: self._by_url(groups))
+        self._settle("views by page", dict(by_url), lambda: self._by_url(by_url))
         self._settle("views in 24 hours", by_url[page], lambda: self._read(day)["count"])
 
-    def _by_url(self, groups: dict[str, Any]) -> dict[str, Any]:
-        found = self._read("/v1/batch", groups)["groups"]
-        return {group["values"]["url"]: group["measures"]["views"] for group in found}
+    def _by_url(self, urls: Iterable[str]) -> dict[str, Any]:
+        return {url: self._read(f"/v1/views?{urlencode({'url': url})}")["measures"]["views"] for url in urls}
 
-    def _read(self, path: str, document: Any = None) -> Any:
-        status, found = self._request(path, document)
+    def _read(self, path: str) -> Any:
+        status, found = self._request(path)
         if status != HTTPStatus.OK:
             raise RuntimeError(f"{path}: status {status}: {found}")
         return found

@@ -35,6 +35,7 @@ VIEWS: Final = Aggregate(
     ranking=Ranking(measure="views", leaderboard="URLS"),
 )
 ROLLING: Final = Window("rolling", VIEW, by="url", time="time", retention=timedelta(hours=25))
+SPREAD: Final = Aggregate("spread", VIEW, pk="SPREAD", sk="S", measures={"n": Count()}, write_shards=3)
 SHARDS: Final = 50
 """So many that the watermarks of an item which all of them feed are worth pruning."""
 
@@ -140,14 +141,13 @@ def read(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
     paths: list[tuple[str, dict[str, str]]] = [
         ("views", of_url),
         ("views/top", {}),
+        ("spread", {}),
         ("rolling", of_url | span),
         ("rolling/series", of_url | span | {"step": "1h"}),
         ("view/events", of_url),
         ("hit/events", {"start": _now(hours=1), "end": _now()}),
     ]
     requests = [request("GET", f"/v1/{path}", urlencode(parameters)) for path, parameters in paths]
-    batch = {"groups": [{"aggregate": "views", "values": {"url": url}} for url in "ab"]}
-    requests.append(request("POST", "/v1/batch", body=json.dumps(batch), headers=_JSON))
     for one in requests:
         answer = invoke(one)
         assert answer["statusCode"] == 200, (one, answer)
@@ -169,6 +169,6 @@ JOBS: Final[dict[str, Callable[[Invoke, list[dict[str, Any]], int], None]]] = {
 DECLARED: Final[dict[str, dict[str, str]]] = {
     "aggregator": {"DECLARATIONS": encode((ROLLING, VIEWS))},
     "ingest_http": {"DECLARATIONS": PLAIN, "MAX_BODY_BYTES": "1000000"},
-    "api": {"DECLARATIONS": encode((ROLLING, VIEWS)), "EVENTS": encode((HIT, VIEW))},
+    "api": {"DECLARATIONS": encode((ROLLING, SPREAD, VIEWS)), "EVENTS": encode((HIT, VIEW))},
 }
 """Declarations of the handlers instead of the template's: all that they know."""

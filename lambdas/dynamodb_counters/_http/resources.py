@@ -21,7 +21,6 @@ from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Average, Declaration, Event, Histogram, Packed, Window
 from dynamodb_counters._declarations.composites import group_fields
 from dynamodb_counters._declarations.groups import Group
-from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES
 from dynamodb_counters._http.requests import PROBLEM_JSON, ProblemError, filled_in, write_json
 from dynamodb_counters._items.conversions import event_seconds
 from dynamodb_counters._reads.group_reads import Extreme, list_groups, read_extremes
@@ -29,7 +28,6 @@ from dynamodb_counters._reads.question import (
     OPTIONS,
     ORDERS,
     SHARES,
-    SPAN,
     Position,
     Question,
     default_last,
@@ -42,20 +40,12 @@ from dynamodb_counters._reads.question import (
 from dynamodb_counters._reads.span_reads import (
     Distribution,
     WindowCount,
-    count_windows,
     queries_of,
     read_distribution,
     read_spans,
 )
-from dynamodb_counters._timeline.tiers import Interval, Span, read_cost, utc
+from dynamodb_counters._timeline.tiers import Interval, read_cost, utc
 from dynamodb_counters.errors import InvalidArgumentError
-
-MAX_BATCH: Final = 100
-BATCH: Final[Mapping[str, tuple[str, tuple[str, ...], type[Declaration]]]] = {
-    "groups": ("aggregate", (), Aggregate),
-    "windows": ("window", SPAN, Window),
-}
-"""By member of a batch: the member of an entry that names a declaration, its options, and the declarations."""
 
 Bound: TypeAlias = Mapping[str, str]
 _NONE: Final[Bound] = MappingProxyType({})
@@ -120,30 +110,6 @@ class CountResources:
         options = {name: values.pop(name) for name in options_of(declared, resource) if name in values}
         return answer(self._counters, self._asked(declared, resource, options, filled_in(values, bound)))
 
-    def batch(self, document: object, bound: Bound = _NONE) -> Document:
-        """Read groups of any aggregates and spans of any windows, as a request's body lists them."""
-        is_object = isinstance(document, Mapping) and document and document.keys() <= BATCH.keys()
-        entries: Mapping[str, list[object]] = document if is_object else {}  # type: ignore[assignment]
-        if not entries or not all(isinstance(kind, list) and 1 <= len(kind) <= MAX_BATCH for kind in entries.values()):
-            expected = f"an object with members 'groups' or 'windows', arrays of 1 to {MAX_BATCH}"
-            raise ProblemError(f"invalid body: expected {expected}")
-        groups, windows = (
-            [self._requested(kind, index, entry, bound) for index, entry in enumerate(entries.get(kind, ()))]
-            for kind in BATCH
-        )
-        results = self._counters.get_many([(each.declared, each.values) for each in groups])
-        spans = [(each.declared, each.values, [each.interval]) for each in windows]
-        require_cost([span for window, _, intervals in spans for span in queries_of(window, intervals)])
-        counts = count_windows(self._counters._table, spans, consistent=False)
-        answers = {
-            "groups": [group_document(each.declared.name, group) for each, group in zip(groups, results, strict=True)],
-            "windows": [count_document(each, plain(count)) for each, [count] in zip(windows, counts, strict=True)],
-        }
-        listed = [*answers["groups"], *answers["windows"]]
-        if len(fitting(listed)) < len(listed):
-            raise ProblemError(f"the answer takes more than {MAX_PAGE_BYTES} bytes of JSON: request fewer")
-        return {kind: answers[kind] for kind in entries}
-
     def _asked(self, declared: Any, resource: str, options: Bound, values: Bound) -> Question:
         now = self._counters._table.clock()
         return Question.parse(declared, resource, options, values, now, is_bounded=True)
@@ -154,29 +120,6 @@ class CountResources:
             detail = f"no {what} {name!r:.120}; available: {', '.join(by_name) or 'none'}"
             raise ProblemError(detail, HTTPStatus.NOT_FOUND)
         return by_name[name]
-
-    def _requested(self, kind: str, index: int, entry: object, bound: Bound) -> Question:
-        where, (member, options, declarable) = f"{kind}[{index}]", BATCH[kind]
-        if not isinstance(entry, Mapping) or not {member, "values"} <= entry.keys() <= {member, "values", *options}:
-            allowed = f", and of {', '.join(options)}" if options else ""
-            raise ProblemError(f"invalid {where}: expected an object with members {member!r} and 'values'{allowed}")
-        texts = {name: value for name, value in entry.items() if name != "values"}
-        is_object = isinstance(entry["values"], Mapping)
-        values: dict[str, Any] = filled_in(entry["values"], bound) if is_object else {"values": None}
-        if not all(isinstance(value, str) for value in (*texts.values(), *values.values())):
-            raise ProblemError(f"invalid {where}: expected strings")
-        if sum(map(len, values.values())) > MAX_GROUP_BYTES:
-            raise ProblemError(f"invalid {where}.values: expected at most {MAX_GROUP_BYTES} bytes, as a group has")
-        declared = self._declared(texts.pop(member), member, batched(self._served, declarable))
-        question = self._asked(declared, "get", texts, values)
-        if not question.is_whole:
-            raise ProblemError(f"invalid {where}.values: expected a value for each of {', '.join(declared.fields)}")
-        return question
-
-
-def batched(served: Iterable[Declaration | Event], kind: type[Declaration]) -> list[Declaration]:
-    """The declarations of a kind whose groups are no parts of another measure."""
-    return [each for each in served if isinstance(each, kind) and group_fields(each) == each.fields]
 
 
 def answer(counters: Counters, question: Question) -> Document:
@@ -223,7 +166,9 @@ def _counts(
 ) -> Sequence[WindowCount | Distribution]:
     declared = question.declared
     if question.is_bounded and isinstance(declared, Window):
-        require_cost(queries_of(declared, intervals))
+        if (cost := read_cost(queries_of(declared, intervals))) > MAX_READ_UNITS:
+            expected = f"at most {MAX_READ_UNITS}; declare the `longest` of each window"
+            raise InvalidArgumentError("span", f"about {cost:.0f} read units", expected)
     elif question.is_bounded and (units := (intervals[-1].end - intervals[0].start) // declared._unit) > MAX_UNITS:
         raise InvalidArgumentError("span", f"{units} units of {declared.name!r}", f"at most {MAX_UNITS}")
     return read_spans(counters._table, declared, question.values, intervals, consistent=question.consistent)
@@ -317,12 +262,6 @@ def _position(event: Event, values: Mapping[str, Any]) -> Position:
     return Position(event_seconds({"S": time} if isinstance(time, str) else {"N": str(time)}), pk, sk)
 
 
-def require_cost(spans: Sequence[Span]) -> None:
-    if (cost := read_cost(spans)) > MAX_READ_UNITS:
-        expected = f"at most {MAX_READ_UNITS}; declare the `longest` of each window"
-        raise InvalidArgumentError("span", f"about {cost:.0f} read units", expected)
-
-
 def plain_measures(measures: Mapping[str, Any]) -> Document:
     """Measures as JSON has them: the bins of a histogram are texts."""
     return {
@@ -357,15 +296,9 @@ def openapi(declarations: Iterable[Declaration | Event], tenant: Bound = _NONE) 
             path, summary = (text[resource].format(each.name) for text in (PATHS, _SUMMARIES))
             asked, answer = _asked(each, resource, tenant), _answer(each, resource)
             paths[path] = _operation("get", f"{resource}_{each.name}", summary, answer, parameters=asked)
-    if any(not isinstance(each, Event) for each in declared):
-        paths["/v1/batch"] = _batch(declared)
-    schemas = {
-        "Problem": _object({"type": _TEXT, "title": _TEXT, "status": {"type": "integer"}, "detail": _TEXT}),
-        "Group": _object({"aggregate": _TEXT, "values": _TEXTS, "measures": {"type": "object"}, **_COMPLETE}),
-        "Span": _object({"window": _TEXT, "values": _TEXTS, **_COUNT}),
-    }
+    problem = _object({"type": _TEXT, "title": _TEXT, "status": {"type": "integer"}, "detail": _TEXT})
     info = {"title": "Counters", "version": "1"}
-    return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
+    return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": {"Problem": problem}}}
 
 
 def _asked(declared: Declaration | Event, resource: str, tenant: Bound) -> list[Document]:
@@ -424,21 +357,6 @@ def _object(members: Mapping[str, Any], optional: Mapping[str, Any] = MappingPro
 
 def _array(items: Document) -> Document:
     return {"type": "array", "items": items}
-
-
-def _batch(declared: list[Declaration | Event]) -> Document:
-    body: Document = {"type": "object", "minProperties": 1, "additionalProperties": False, "properties": {}}
-    answer: Document = {"type": "object", "properties": {}}
-    for kind, (member, options, declarable) in BATCH.items():
-        if names := [each.name for each in batched(declared, declarable)]:
-            required = {member: {"type": "string", "enum": names}, "values": _TEXTS}
-            entry = _object(required, {name: {**_TEXT, **OPTIONS[name].schema} for name in options})
-            entries = _array({**entry, "additionalProperties": False})
-            body["properties"][kind] = {**entries, "minItems": 1, "maxItems": MAX_BATCH}
-            answer["properties"][kind] = _array({"$ref": f"#/components/schemas/{'Span' if options else 'Group'}"})
-    request = {"required": True, "content": {"application/json": {"schema": body}}}
-    summary = "Many groups of any aggregates, and spans of any windows"
-    return _operation("post", "batch", summary, answer, requestBody=request)
 
 
 def _operation(method: str, name: str, summary: str, answer: Document, **asked: Any) -> Document:

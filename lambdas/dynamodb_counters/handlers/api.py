@@ -18,11 +18,8 @@ from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._http.requests import (
-    MAX_BODY_BYTES,
     ProblemError,
-    body_text,
     bound_values,
-    parse_body,
     time_limit,
 )
 from dynamodb_counters._http.resources import PATHS, CountResources, openapi
@@ -58,18 +55,15 @@ def _answered(answer: Callable[..., dict[str, Any]]) -> Callable[..., Response[s
     def respond(**path: str) -> Response[str]:
         request = app.current_event.raw_event
         bound = bound_values(_tenant(), request)
-        is_read = request["requestContext"]["http"]["method"] == "GET"
-        asked = request["rawQueryString"] if is_read else parse_body(body_text(request, MAX_BODY_BYTES))
         with time_limit(app.lambda_context.get_remaining_time_in_millis() / 1000, _UNAVAILABLE):
-            body = answer(resources(), *path.values(), asked, bound)
-        return json_response(body, cache_control=_cache_control() if is_read else NO_STORE)
+            body = answer(resources(), *path.values(), request["rawQueryString"], bound)
+        return json_response(body, cache_control=_cache_control())
 
     return respond
 
 
 for _resource, _path in PATHS.items():
     app.get(_path.format("<name>"))(_answered(partial(CountResources.read, resource=_resource)))
-app.post("/v1/batch")(_answered(CountResources.batch))
 
 
 @app.get("/openapi.json")

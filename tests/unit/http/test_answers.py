@@ -50,14 +50,6 @@ def test_a_group(url: str) -> None:
     }
 
 
-def test_a_batch() -> None:
-    groups: list[Any] = [{"aggregate": "views", "values": {"url": url}} for url in URLS]
-    body = json.dumps({"groups": [*groups, {"aggregate": "site", "values": {}}]})
-    status, document = call_api(request("POST", "/v1/batch", body=body, headers={"content-type": "application/json"}))
-    assert status == 200
-    assert [group["measures"] for group in document["groups"]] == [*map(measures, URLS), {"site_views": len(VIEWS)}]
-
-
 def test_groups_of_a_partition_key() -> None:
     groups = get("/v1/small", url="/")["groups"]
     by_client = {group["values"]["clientId"]: group["measures"]["n"] for group in groups}

@@ -114,22 +114,11 @@ def test_a_page_of_groups_is_no_longer_than_a_megabyte(monkeypatch: pytest.Monke
     assert max(sizes) < 1.1 * MAX_PAGE_BYTES
 
 
-def test_a_leaderboard_and_a_batch_are_no_longer_than_a_megabyte(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leaderboard_is_no_longer_than_a_megabyte(monkeypatch: pytest.MonkeyPatch) -> None:
     clients = [f"{number}" + "é" * 3950 for number in range(100)]
     serve(monkeypatch, counted(*map(view, clients)))
     status, top = get("/v1/clients/top", limit=100)
     assert (status, len(json.dumps(top)) < 1.1 * MAX_PAGE_BYTES, 10 < len(top["groups"]) < 100) == (200, True, True)
-
-    def batch(*names: str) -> tuple[int, Any]:
-        groups = [{"aggregate": "clients", "values": {"url": "/", "clientId": name}} for name in names]
-        headers = {"content-type": "application/json"}
-        return call_api(
-            request("POST", "/v1/batch", body=json.dumps({"groups": groups}, ensure_ascii=False), headers=headers)
-        )
-
-    assert batch(*clients[:10])[0] == 200
-    assert batch(*clients)[1]["detail"] == "the answer takes more than 1000000 bytes of JSON: request fewer"
-    assert "expected at most 8192 bytes" in batch("x" * 8192)[1]["detail"]
 
 
 @pytest.mark.parametrize("path", ["/v1/quarter", "/v1/quarter/series"])
@@ -236,12 +225,6 @@ def test_a_table_that_refuses_reads_is_unavailable(
         request("GET", "/v1/plain", "url=/"),
         request("GET", "/v1/plain/series", "url=/"),
         request("GET", "/v1/view/events", "url=/"),
-        request(
-            "POST",
-            "/v1/batch",
-            body=json.dumps({"groups": [{"aggregate": "spread", "values": {}}]}),
-            headers={"content-type": "application/json"},
-        ),
     ]
     for one in requests:
         response = api.handler(one, LAMBDA_CONTEXT)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
 from dynamodb_counters._http.requests import ProblemError
-from dynamodb_counters._http.resources import CountResources, openapi
+from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._timeline.tiers import DAY, utc
-from dynamodb_counters.errors import InvalidArgumentError
-from simulation.counters_in_memory import counters_in_memory
 from tests.unit.http.counted import URLS
-from tests.unit.http.handlers import DECLARATIONS, KEPT, NOW, OWN, call_api, environment, request
+from tests.unit.http.handlers import NOW, OWN, call_api, environment, request
 
 TOTAL = sum(URLS.values())
 SEPTEMBER = {"start": "2026-09-01T00:00:00Z", "end": "2026-10-01T00:00:00Z"}
@@ -88,9 +85,6 @@ def test_parts_of_other_measures_are_no_plain_groups(name: str) -> None:
     status, problem = get(f"{name}/top", url="/")
     assert (status, problem["detail"]) == (404, f"no top {name!r}; available: views")
     assert "measures" not in get(name, **({} if name == "largest" else {"url": "/"}))[1]
-    paths = openapi(DECLARATIONS)["paths"]
-    body = paths["/v1/batch"]["post"]["requestBody"]["content"]["application/json"]["schema"]
-    assert name not in body["properties"]["groups"]["items"]["properties"]["aggregate"]["enum"]
 
 
 @pytest.mark.usefixtures("_counts")
@@ -137,16 +131,6 @@ def test_a_span_has_the_defaults_of_all_doors(counted: CountResources) -> None:
     assert window(counted, start=window(counted)["start"])["count"] == window(counted)["count"]
 
 
-def test_a_batch_reads_groups_and_windows_at_once(counted: CountResources) -> None:
-    asked = [{"window": "kept", "values": {}, **SEPTEMBER}, {"window": "rolling", "values": {"url": "0"}, "last": "7d"}]
-    group = {"aggregate": "views", "values": {"url": "/"}}
-    found = counted.batch({"groups": [group], "windows": asked})
-    assert [one["count"] for one in found["windows"]] == [TOTAL, URLS["0"]]
-    assert found["windows"][0] == window(counted, **SEPTEMBER)
-    assert found["groups"][0]["values"] == {"url": "/"}
-    assert counted.batch({"groups": [group]}) == {"groups": found["groups"]}
-
-
 @pytest.mark.parametrize(
     ("parameters", "detail"),
     [
@@ -162,30 +146,3 @@ def test_a_span_that_is_none_is_refused(counted: CountResources, parameters: dic
     with pytest.raises((ProblemError, ValueError)) as refused:
         window(counted, **parameters)
     assert detail in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    "document",
-    [
-        {"windows": []},
-        {"windows": [{"window": "kept"}]},
-        {"windows": [{"window": "kept", "values": {}, "consistent": "true"}]},
-        {"windows": [{"window": "kept", "values": {}, "last": 5}]},
-        {"windows": [{"window": "views", "values": {"url": "/"}}]},
-        {"spans": []},
-    ],
-)
-def test_a_batch_of_windows_that_is_none_is_refused(counted: CountResources, document: Any) -> None:
-    with pytest.raises(ProblemError):
-        counted.batch(document)
-
-
-def test_the_spans_of_a_batch_have_one_bound() -> None:
-    with counters_in_memory([KEPT], now=datetime(2026, 12, 31, tzinfo=UTC)) as counters:
-        resources = CountResources(counters, [KEPT])
-        span = {"window": "kept", "values": {}, "start": "2026-01-01T00:00:00Z", "end": "2026-07-01T00:00:00Z"}
-        other = {**span, "start": "2026-07-01T00:00:00Z", "end": "2026-12-31T00:00:00Z"}
-        for one in (span, other):
-            assert len(resources.batch({"windows": [one]})["windows"]) == 1
-        with pytest.raises(InvalidArgumentError, match=r"about [0-9]+ read units': expected at most 650"):
-            resources.batch({"windows": [span, other] * 2})

@@ -61,7 +61,7 @@ def http_stack(authorizer: Any, **ingest: Any) -> Stack:
 
 def kinds(template: Template) -> set[str]:
     routes = each(template, "AWS::ApiGatewayV2::Route")
-    assert len(routes) == 4
+    assert len(routes) == 3
     return {route["AuthorizationType"] for route in routes}
 
 
@@ -121,7 +121,7 @@ def test_a_public_endpoint_is_warned_of() -> None:
 def test_an_api_writes_nothing_by_default(stack: Stack) -> None:
     build(CounterApi, stack, allow_origins=["*"])
     template = synthesized(stack)
-    assert {route["RouteKey"].split()[0] for route in each(template, "AWS::ApiGatewayV2::Route")} == {"GET", "POST"}
+    assert {route["RouteKey"].split()[0] for route in each(template, "AWS::ApiGatewayV2::Route")} == {"GET"}
     [api] = each(template, "AWS::ApiGatewayV2::Api")
     assert "PUT" not in api["CorsConfiguration"]["AllowMethods"]
     assert not any("dynamodb:UpdateItem" in actions(one) for one in statements(template))
@@ -151,7 +151,7 @@ def test_a_window_known_at_deployment_is_taken_for_the_longest(stack: Stack, cou
     assert {queue.get("VisibilityTimeout") for queue in each(synthesized(stack), "AWS::SQS::Queue")} == {None, 660}
 
 
-@pytest.mark.parametrize("path", ["/events", "/v1/batch"])
+@pytest.mark.parametrize("path", ["/events", "/openapi.json"])
 def test_a_route_that_an_api_has_twice_is_refused(path: str, stack: Stack, counters: DedupCounterTable) -> None:
     api = build(CounterApi, stack, table=counters)
     build(EventIngest, stack, table=counters, http_api=api.http_api)
