@@ -6,9 +6,9 @@ Answers are JSON documents, alike for HTTP and for the terminal: counts and even
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from http import HTTPStatus
 from itertools import accumulate
@@ -30,7 +30,6 @@ from dynamodb_counters._reads.question import (
     SHARES,
     Position,
     Question,
-    default_last,
     fields_of,
     kind_of,
     limits_of,
@@ -44,7 +43,7 @@ from dynamodb_counters._reads.span_reads import (
     read_distribution,
     read_spans,
 )
-from dynamodb_counters._timeline.tiers import Interval, read_cost, utc
+from dynamodb_counters._timeline.tiers import read_cost, utc
 from dynamodb_counters.errors import InvalidArgumentError
 
 Bound: TypeAlias = Mapping[str, str]
@@ -68,23 +67,7 @@ Document: TypeAlias = dict[str, Any]
 Entries: TypeAlias = Iterable[tuple[Position, Mapping[str, Any] | None]]
 """What to list, in order, with its positions; a position alone is one where a page may end."""
 
-_TIME: Final = {"type": "string", "format": "date-time"}
-_TEXT: Final = {"type": "string"}
-_NUMBER: Final = {"type": "number"}
-_NEXT: Final = {"type": ["string", "null"]}
-_NUMBER_OR_NULL: Final = {"type": ["number", "null"]}
-_TEXTS: Final = {"type": "object", "additionalProperties": _TEXT}
-_NUMBERS: Final = {"type": "object", "additionalProperties": _NUMBER}
-_COMPLETE: Final = {"complete": {"type": "boolean", "description": "Whether all there is has been counted"}}
-_ENDS: Final = {"start": _TIME, "end": _TIME}
-_COUNT: Final = {"count": _NUMBER, **_ENDS, **_COMPLETE}
-_SUMMARIES: Final = {
-    "get": "What {} counts",
-    "series": "{} step by step",
-    "top": "The first groups of {}",
-    "events": "Events {}, page by page",
-}
-PATHS: Final = {name: "/v1/{}" if name == "get" else f"/v1/{{}}/{name}" for name in _SUMMARIES}
+PATHS: Final = {"get": "/v1/{}"} | {name: f"/v1/{{}}/{name}" for name in ("series", "top", "events")}
 """By what is asked of a declaration: its path."""
 
 
@@ -95,8 +78,12 @@ class CountResources:
         self._counters, self._served = counters, tuple(declarations)
 
     def read(self, name: str, query_string: str, bound: Bound = _NONE, *, resource: str = "get") -> Document:
-        what = "counts" if resource == "get" else resource
-        declared = self._declared(name, what, [each for each in self._served if resource in resources_of(each)])
+        served: dict[str, Any] = {each.name: each for each in self._served if resource in resources_of(each)}
+        if name not in served:
+            what = "counts" if resource == "get" else resource
+            detail = f"no {what} {name!r:.120}; available: {', '.join(served) or 'none'}"
+            raise ProblemError(detail, HTTPStatus.NOT_FOUND)
+        declared = served[name]
         if unbound := bound.keys() - {*(fields_of(declared, resource)[1] or ())}:
             detail = f"{min(unbound)!r}, which the caller's claim decides, is no parameter here"
             raise ProblemError(detail, HTTPStatus.FORBIDDEN)
@@ -108,24 +95,15 @@ class CountResources:
         if len(values) < len(pairs):
             raise ProblemError("a parameter is given more than once")
         options = {name: values.pop(name) for name in options_of(declared, resource) if name in values}
-        return answer(self._counters, self._asked(declared, resource, options, filled_in(values, bound)))
-
-    def _asked(self, declared: Any, resource: str, options: Bound, values: Bound) -> Question:
         now = self._counters._table.clock()
-        return Question.parse(declared, resource, options, values, now, is_bounded=True)
-
-    def _declared(self, name: str, what: str, served: Iterable[Declaration | Event]) -> Any:
-        by_name = {each.name: each for each in served}
-        if name not in by_name:
-            detail = f"no {what} {name!r:.120}; available: {', '.join(by_name) or 'none'}"
-            raise ProblemError(detail, HTTPStatus.NOT_FOUND)
-        return by_name[name]
+        values = filled_in(values, bound)
+        return answer(self._counters, Question.parse(declared, resource, options, values, now, is_bounded=True))
 
 
 def answer(counters: Counters, question: Question) -> Document:
     """Answer a question about the counts and events of a table."""
-    kind = question.resource if question.resource in ("top", "series") else kind_of(question.declared)
-    return _READS.get(kind, _span)(counters, question)
+    kind = question.resource if question.resource == "top" else kind_of(question.declared)
+    return _READS.get(kind, _intervals)(counters, question)
 
 
 def _get(counters: Counters, question: Question) -> Document:
@@ -151,27 +129,19 @@ def _top(counters: Counters, question: Question) -> Document:
     return {"aggregate": aggregate.name, "groups": fitting(entries)}
 
 
-def _span(counters: Counters, question: Question) -> Document:
-    [count] = _counts(counters, question, [question.interval])
-    return count_document(question, plain(count, question.p))
-
-
-def _series(counters: Counters, question: Question) -> Document:
-    counts = _counts(counters, question, question.steps)
-    return count_document(question, {"series": [plain(count, question.p) for count in counts]})
-
-
-def _counts(
-    counters: Counters, question: Question, intervals: Sequence[Interval]
-) -> Sequence[WindowCount | Distribution]:
-    declared = question.declared
+def _intervals(counters: Counters, question: Question) -> Document:
+    """A span of time, or a series of its steps."""
+    declared, is_series = question.declared, question.resource == "series"
+    intervals = question.steps if is_series else [question.interval]
     if question.is_bounded and isinstance(declared, Window):
         if (cost := read_cost(queries_of(declared, intervals))) > MAX_READ_UNITS:
             expected = f"at most {MAX_READ_UNITS}; declare the `longest` of each window"
             raise InvalidArgumentError("span", f"about {cost:.0f} read units", expected)
     elif question.is_bounded and (units := (intervals[-1].end - intervals[0].start) // declared._unit) > MAX_UNITS:
         raise InvalidArgumentError("span", f"{units} units of {declared.name!r}", f"at most {MAX_UNITS}")
-    return read_spans(counters._table, declared, question.values, intervals, consistent=question.consistent)
+    spans = read_spans(counters._table, declared, question.values, intervals, consistent=question.consistent)
+    counts = [plain(each, question.p) for each in spans]
+    return count_document(question, {"series": counts} if is_series else counts[0])
 
 
 def _distribution(counters: Counters, question: Question) -> Document:
@@ -235,13 +205,12 @@ def _page(counters: Counters, kind: str, entries: Entries, question: Question) -
 _READS: Final[Mapping[str, Callable[[Counters, Question], Document]]] = {
     "get": _get,
     "top": _top,
-    "series": _series,
     "distribution": _distribution,
     "extremes": _extremes,
     "events": _events,
     "packed": _events,
 }
-"""By kind of declaration, or by what is asked of it: the read that answers; else one of a span."""
+"""By kind of declaration, or "top" of any: the read that answers; else one of intervals."""
 
 
 def group_document(name: str, group: Group) -> Document:
@@ -285,70 +254,82 @@ def plain(result: Group | WindowCount | Distribution | Extreme, shares: Iterable
     return {name: texts.get(name, value) for name, value in values.items() if value is not None}
 
 
+_TEXT: Final = {"type": "string"}
+_NUMBER: Final = {"type": "number"}
+_NUMBER_OR_NULL: Final = {"type": ["number", "null"]}
+_NEXT: Final = {"next": {"type": ["string", "null"]}}
+_TEXTS: Final = {"type": "object", "additionalProperties": _TEXT}
+_TIME: Final = {"type": "string", "format": "date-time"}
+_COMPLETE: Final = {"complete": {"type": "boolean", "description": "Whether all there is has been counted"}}
+_COUNT: Final = {"count": _NUMBER, **_COMPLETE}
+_SHARES: Final = {**_COUNT, "percentiles": {"type": "object", "additionalProperties": _NUMBER_OR_NULL}}
+_ENDS: Final = {"start": _TIME, "end": _TIME}
+_MEASURES: Final = {Average: _NUMBER_OR_NULL, Histogram: {"type": "object", "additionalProperties": _NUMBER}}
+_COUNTS: Final[Mapping[str, Document]] = {
+    "window": {**_COUNT, **_ENDS},
+    "active": {**_COUNT, **_ENDS},
+    "distributions": {**_SHARES, **_ENDS},
+    "distribution": _SHARES,
+    "extremes": {},
+}
+"""By kind of declaration: the members of an answer, besides its values."""
+
+
 def openapi(declarations: Iterable[Declaration | Event], tenant: Bound = _NONE) -> Document:
     """Describe an API in OpenAPI 3.1, without the parameters of `tenant`, which claims of the caller decide."""
-    paths: Document = {
-        "/openapi.json": _operation("get", "openapi", "This OpenAPI document", {"type": "object"}, parameters=[])
+    paths = {
+        PATHS[resource].format(each.name): {"get": _operation(each, resource, tenant)}
+        for each in sorted(declarations, key=lambda each: each.name)
+        for resource in resources_of(each)
     }
-    declared = sorted(declarations, key=lambda each: each.name)
-    for each in declared:
-        for resource in resources_of(each):
-            path, summary = (text[resource].format(each.name) for text in (PATHS, _SUMMARIES))
-            asked, answer = _asked(each, resource, tenant), _answer(each, resource)
-            paths[path] = _operation("get", f"{resource}_{each.name}", summary, answer, parameters=asked)
     problem = _object({"type": _TEXT, "title": _TEXT, "status": {"type": "integer"}, "detail": _TEXT})
     info = {"title": "Counters", "version": "1"}
     return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": {"Problem": problem}}}
 
 
-def _asked(declared: Declaration | Event, resource: str, tenant: Bound) -> list[Document]:
-    """The fields of a question, then its options with their defaults."""
-    required, names = fields_of(declared, resource)
+def _operation(declared: Declaration | Event, resource: str, tenant: Bound) -> Document:
+    """The fields of a question and its options as parameters, and the answer."""
+    required, fields = fields_of(declared, resource)
     parameters: list[Document] = [
-        {"name": name, "in": "query", "required": name in required, "schema": _TEXT} for name in names or ()
+        {"name": name, "required": name in required, "schema": _TEXT} for name in fields or ()
     ]
     for name in options_of(declared, resource):
         schema = {**_TEXT, **OPTIONS[name].schema}
         if name == "limit":
             default, most = limits_of(declared, resource)
             schema |= {"type": "integer", "minimum": 1, "maximum": most, "default": default}
-        if name == "last" and not isinstance(declared, Event):
-            schema["default"] = _text(default_last(declared))
-        described = {"required": False, "description": OPTIONS[name].description, "schema": schema}
-        parameters.append({"name": name, "in": "query", **described})
-    return [each for each in parameters if each["name"] not in tenant]
+        parameters.append({"name": name, "description": OPTIONS[name].description, "schema": schema})
+    success = {"application/json": {"schema": _answer(declared, resource)}}
+    problem = {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {
+        "operationId": f"{resource}_{declared.name}",
+        "parameters": [{"in": "query", **each} for each in parameters if each["name"] not in tenant],
+        "responses": {
+            "200": {"description": "Success", "content": success},
+            "default": {"description": "Problem details (RFC 9457)", "content": problem},
+        },
+    }
 
 
 def _answer(declared: Declaration | Event, resource: str) -> Document:
-    kind = kind_of(declared)
     if isinstance(declared, Event):
-        return _object({"event": _TEXT, "events": _array(declared.json_schema), "next": _NEXT})
-    values = _object(dict.fromkeys(group_fields(declared), _TEXT))
-    if kind == "extremes":
+        return _object({"event": _TEXT, "events": _array(declared.json_schema), **_NEXT})
+    kind, values = kind_of(declared), {"values": _object(dict.fromkeys(group_fields(declared), _TEXT))}
+    if kind in _COUNTS:
+        counts = {"series": _array(_object(_COUNTS[kind]))} if resource == "series" else _COUNTS[kind]
         value = {"value": {"anyOf": [_NUMBER, _TIME]}, "items": _NUMBER, "shown": _TEXTS, **_COMPLETE}
-        return _object({kind: _TEXT, "values": values}, dict.fromkeys(ORDERS, _array(_object(value))))
-    if not isinstance(declared, Aggregate) or kind != "get":
-        shares = {"percentiles": {"type": "object", "additionalProperties": _NUMBER_OR_NULL}}
-        ends = {} if kind == "distribution" else _ENDS
-        count = _COUNT if kind in ("window", "active") else {"count": _NUMBER, **shares, **_COMPLETE, **ends}
-        count = {"series": _array(_object(count))} if resource == "series" else count
-        return _object({kind.removesuffix("s"): _TEXT, "values": values, **count})
-    shown = {*declared.measures} if declared.ranking is None or resource != "top" else {declared.ranking.measure}
-    measures = {
-        name: _NUMBERS if isinstance(kept, Histogram) else _NUMBER_OR_NULL if isinstance(kept, Average) else _NUMBER
-        for name, kept in declared.measures.items()
-        if name in shown
-    }
-    group = _object({"aggregate": _TEXT, "values": values, "measures": _object(measures), **_COMPLETE})
+        ends = dict.fromkeys(ORDERS, _array(_object(value))) if kind == "extremes" else {}
+        return _object({kind.replace("distributions", "distribution"): _TEXT, **values, **counts}, ends)
+    assert isinstance(declared, Aggregate)
+    measures = {name: _MEASURES.get(type(kept), _NUMBER) for name, kept in declared.measures.items()}
+    if resource == "top" and declared.ranking is not None:
+        measures = {declared.ranking.measure: _NUMBER}
+    group = _object({"aggregate": _TEXT, **values, "measures": _object(measures), **_COMPLETE})
+    groups = {"aggregate": _TEXT, "groups": _array(group)}
     if resource == "top":
-        return _object({"aggregate": _TEXT, "groups": _array(group)})
-    page = _object({"aggregate": _TEXT, "groups": _array(group), "next": _NEXT})
-    return group if fields_of(declared, resource)[0] == declared.fields else {"anyOf": [group, page]}
-
-
-def _text(duration: timedelta) -> str:
-    minutes = max(1, duration // timedelta(minutes=1))
-    return next(f"{minutes // unit}{name}" for unit, name in ((1440, "d"), (60, "h"), (1, "m")) if not minutes % unit)
+        return _object(groups)
+    is_whole = fields_of(declared, resource)[0] == declared.fields
+    return group if is_whole else {"anyOf": [group, _object({**groups, **_NEXT})]}
 
 
 def _object(members: Mapping[str, Any], optional: Mapping[str, Any] = MappingProxyType({})) -> Document:
@@ -357,10 +338,3 @@ def _object(members: Mapping[str, Any], optional: Mapping[str, Any] = MappingPro
 
 def _array(items: Document) -> Document:
     return {"type": "array", "items": items}
-
-
-def _operation(method: str, name: str, summary: str, answer: Document, **asked: Any) -> Document:
-    success = {"description": "Success", "content": {"application/json": {"schema": answer}}}
-    content = {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    responses = {"200": success, "default": {"description": "Problem details (RFC 9457)", "content": content}}
-    return {method: {"summary": summary, "operationId": name, **asked, "responses": responses}}
