@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -13,10 +14,8 @@ from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.event_attributes import Attribute, attributes_of, canonical_values
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._http.requests import (
-    JSON_TYPES,
     ProblemError,
-    media_type,
-    parse_body,
+    read_json,
     require_own,
     write_json,
 )
@@ -38,7 +37,10 @@ _ENVELOPE: Final = frozenset(("specversion", "id", "source", "type", "data"))
 
 def parse_events(text: str) -> list[Any]:
     """Return the unvalidated events of a request body or a queue message."""
-    document = parse_body(text)
+    try:
+        document = read_json(text)
+    except ValueError as error:
+        raise ProblemError(f"the body is not valid JSON within the limits: {error}") from None
     return document if isinstance(document, list) else [document]
 
 
@@ -57,9 +59,10 @@ class EventCheck:
     schema: SchemaCheck | None = None
     admission: Plan | None = None
 
-    def texts(self, events: Sequence[object], bound: Mapping[str, str], now: float) -> list[str]:
+    def texts(
+        self, events: Sequence[object], bound: Mapping[str, str], now: float, *, is_cloud: bool = False
+    ) -> list[str]:
         """Return the events as JSON; raise a problem that names all that are refused, for all or none are taken."""
-        # An `InvalidArgumentError` stands for an event that could not be read; `bound` is what the claims decide.
         if not events:
             raise ProblemError("the array contains no events")
         if len(events) > MAX_EVENTS:
@@ -67,7 +70,8 @@ class EventCheck:
         texts, refused = list[str](), dict[int, ProblemError]()
         for index, values in enumerate(events):
             try:
-                texts.append(self._checked(values, bound, now))
+                own = _values(values, self.event) if is_cloud else values
+                texts.append(self._checked(own, bound, now))
             except ProblemError as error:
                 refused[index] = error
             except (InvalidArgumentError, MalformedImageError) as error:
@@ -82,8 +86,6 @@ class EventCheck:
     def _checked(self, values: object, bound: Mapping[str, str], now: float) -> str:
         """Return an event as JSON; refuse it by the cheapest check first."""
         require_own(values, bound)
-        if isinstance(values, InvalidArgumentError):
-            raise values
         if not isinstance(values, Mapping):
             raise ProblemError("expected a JSON object")
         text = write_json(values)
@@ -119,48 +121,51 @@ def queue_messages(texts: Iterable[str]) -> list[str]:
 # https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md
 STRUCTURED: Final = "application/cloudevents+json"
 BATCHED: Final = "application/cloudevents-batch+json"
-CONTENT_TYPES: Final = (*JSON_TYPES, STRUCTURED, BATCHED)
+# Browsers send beacons, and bodies without an explicit type, as plain text.
+CONTENT_TYPES: Final = ("application/json", "text/plain", STRUCTURED, BATCHED)
 
 _REQUIRED: Final = attributes_of(
     {"specversion": Literal["1.0"], **dict.fromkeys(("id", "source", "type"), Attribute(str, min_length=1))}
 )
 
 
-def posted_events(headers: Mapping[str, str], text: str, event: Event) -> list[object]:
-    """The events of a request, unvalidated; an error stands for what is no valid CloudEvent."""
-    kind = media_type(headers)
-    if kind not in (STRUCTURED, BATCHED):
-        if binary := [name for name in headers if name.startswith("ce-")]:
-            expected = f"a CloudEvent as the body, with the Content-Type {STRUCTURED}"
-            raise ProblemError(
-                f"invalid header {binary[0]:.80}: expected {expected}", HTTPStatus.UNSUPPORTED_MEDIA_TYPE
-            )
-        return parse_events(text)
-    envelopes = parse_body(text)
-    if kind == STRUCTURED:
-        return [_values(envelopes, event)]
-    if not isinstance(envelopes, list):
-        raise ProblemError(f"invalid body: expected a JSON array of CloudEvents, as of {BATCHED}")
-    return [_values(envelope, event) for envelope in envelopes]
+def posted_events(request: Mapping[str, Any], max_bytes: int) -> tuple[list[Any], bool]:
+    """The unvalidated events of a request, and whether they are CloudEvents."""
+    headers = {name.lower(): value for name, value in request["headers"].items()}
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    is_cloud, binary = kind in (STRUCTURED, BATCHED), [name for name in headers if name.startswith("ce-")]
+    if kind not in CONTENT_TYPES:
+        detail = f"invalid Content-Type {kind!r:.80}: expected {' or '.join(CONTENT_TYPES)}"
+        raise ProblemError(detail, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+    if binary and not is_cloud:
+        expected = f"a CloudEvent as the body, with the Content-Type {STRUCTURED}"
+        detail = f"invalid header {binary[0]:.80}: expected {expected}"
+        raise ProblemError(detail, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+    body = request.get("body") or ""
+    try:
+        data = b64decode(body, validate=True) if request.get("isBase64Encoded") else body.encode()
+        text = data.decode()
+    except ValueError:  # Errors of base64 and of Unicode, too.
+        raise ProblemError("the body is not valid UTF-8") from None
+    if len(data) > max_bytes:
+        raise ProblemError(f"the body has {len(data)} bytes; limit: {max_bytes}", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+    return parse_events(text), is_cloud
 
 
 def _values(envelope: object, event: Event) -> object:
-    """The attributes in `data` and the context attributes that the event names."""
+    """The attributes in a CloudEvent's `data`, and its context attributes that the event names."""
     if not isinstance(envelope, Mapping):
         return envelope
     data, names = envelope.get("data", {}), {*event.fields, event.version, *(event._declared_attributes or ())}
     context = {name: value for name, value in envelope.items() if name != "data" and value is not None}
     named = {name: value for name, value in context.items() if name in names}
-    try:
-        canonical_values(_REQUIRED, typed_item(None, {name: context[name] for name in _REQUIRED if name in context}))
-        if "data_base64" in context:
-            raise InvalidArgumentError("data_base64", context["data_base64"], "none: 'data' is a JSON object")
-        if not isinstance(data, Mapping):
-            raise InvalidArgumentError("data", data, "a JSON object")
-        for name in named.keys() & data.keys():
-            if write_json(data[name]) != write_json(named[name]):
-                allowed = f"the CloudEvent's own {named[name]!r:.80}, or none"
-                raise InvalidArgumentError(f"data.{name}", data[name], allowed)
-    except InvalidArgumentError as error:
-        return error
+    canonical_values(_REQUIRED, typed_item(None, {name: context[name] for name in _REQUIRED if name in context}))
+    if "data_base64" in context:
+        raise InvalidArgumentError("data_base64", context["data_base64"], "none: 'data' is a JSON object")
+    if not isinstance(data, Mapping):
+        raise InvalidArgumentError("data", data, "a JSON object")
+    for name in named.keys() & data.keys():
+        if write_json(data[name]) != write_json(named[name]):
+            allowed = f"the CloudEvent's own {named[name]!r:.80}, or none"
+            raise InvalidArgumentError(f"data.{name}", data[name], allowed)
     return {**data, **named}

@@ -11,12 +11,12 @@ import json
 import re
 import secrets
 import signal
-from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
 from http import HTTPStatus
+from itertools import accumulate
 from typing import Any, Final, NoReturn
 
 from dynamodb_counters._items.conversions import base64_text, key_text
@@ -25,24 +25,25 @@ from dynamodb_counters.errors import CountersError, InvalidArgumentError
 MAX_LEVELS: Final = 34
 """An array, an event in it, and the 32 levels that DynamoDB nests below an attribute."""
 
+MAX_VALUES: Final = 50_000
+"""Values in a document, numbers and texts as well as what encloses them: each costs time, however few its bytes."""
+
 MAX_NUMBER: Final = 400
-"""Characters of a number; DynamoDB's longest takes 170."""
+"""Digits of a fraction, and its exponent; DynamoDB's longest takes 170. In a key, it has no exponent."""
+
+_NUMBERS: Final = Context(
+    prec=MAX_NUMBER, Emin=-MAX_NUMBER, Emax=MAX_NUMBER, traps=[Inexact, InvalidOperation, Overflow]
+)
+_STRING: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+_BRACKET: Final = re.compile(r"[\[\]{}]")
 
 # `json` cannot write a Decimal: each is written as a string with a secret mark, and the quotes are stripped afterwards.
 _MARK: Final = secrets.token_hex(12)
 _MARKED: Final = re.compile(f'"{_MARK}([^"]*)"')
 
-_PARENTHESES: Final = bytes.maketrans(b"[]{}", b"()()")
-_TO_OUTLINE: Final = bytes(set(range(256)) - set(b"[]{},"))
-
 PROBLEM_JSON: Final = "application/problem+json"
-# Browsers send beacons, and bodies without an explicit type, as plain text.
-JSON_TYPES: Final = ("application/json", "text/plain")
 MAX_BODY_BYTES: Final = 1_000_000
 """Unless an ingest says otherwise; as much as a line of a file of events may have."""
-
-MAX_VALUES: Final = 50_000
-"""Values in a document, numbers and texts as well as what encloses them: each costs time, however few its bytes."""
 
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
 _PLACES: Final = {"claims": ("jwt", "claims"), "lambda": ("lambda",), "iam": ("iam",)}
@@ -56,9 +57,16 @@ _AGAIN: Final = 0.05
 """Seconds until the error is raised again: one raised where no code can catch it, as in a finalizer, is lost."""
 
 
-def read_json(text: str, *, max_levels: int = MAX_LEVELS, max_values: int | None = None) -> Any:
+def read_json(text: str) -> Any:
     """Parse JSON; a ValueError for NaN, infinities, duplicate members, huge numbers, too many levels or values."""
-    _require_modest(text, max_levels, max_values)
+    # Judged by its text, before anything walks it: the parser recurses, as does what reads its result.
+    outline = _STRING.sub("", text)
+    levels = accumulate(1 if bracket in "[{" else -1 for bracket in _BRACKET.findall(outline))
+    if max(levels, default=0) > MAX_LEVELS:
+        raise ValueError(f"nested deeper than {MAX_LEVELS} levels")
+    # A value is the first of its container, or it follows a comma.
+    if (values := sum(map(outline.count, "[{,")) + 1) > MAX_VALUES:
+        raise ValueError(f"about {values} values; limit: {MAX_VALUES}")
     return json.loads(text, parse_float=_fraction, parse_constant=_reject_constant, object_pairs_hook=_unique_members)
 
 
@@ -67,34 +75,11 @@ def write_json(value: Any) -> str:
     return _MARKED.sub(r"\1", json.dumps(value, separators=(",", ":"), default=_mark))
 
 
-def _require_modest(text: str, max_levels: int, max_values: int | None) -> None:
-    """Judge a document by its text, before anything walks it: the parser recurses, as does what reads its result."""
-    # Strings do not count. In a text that is not JSON, all is judged right up to where the parser stops.
-    # Without escapes, every second part between quotes is outside of strings.
-    plain = text.encode(errors="replace").replace(rb"\\", b"").replace(rb"\"", b"")
-    outline = b"".join(plain.split(b'"')[::2]).translate(_PARENTHESES, _TO_OUTLINE)
-    brackets = outline.replace(b",", b"")
-    for _ in range(max_levels):
-        brackets = brackets.replace(b"()", b"")
-    # Brackets that are left do not match, or enclose more than the levels that were taken off.
-    if b"()" in brackets or brackets.count(b"(") > max_levels:
-        raise ValueError(f"nested deeper than {max_levels} levels")
-    # A value is the first of its container, or it follows a comma.
-    if max_values is not None and (found := outline.count(b"(") + outline.count(b",") + 1) > max_values:
-        raise ValueError(f"about {found} values; limit: {max_values}")
-
-
 def _fraction(text: str) -> Decimal:
-    if len(text) > MAX_NUMBER:
-        raise ValueError(f"a number of {len(text)} characters; limit: {MAX_NUMBER}")
     try:
-        number = Decimal(text)
-    except InvalidOperation:
-        number = None
-    # Written without an exponent, as in a key, 1E+999999999 would take a gigabyte.
-    if number is None or abs(number.adjusted()) > MAX_NUMBER:
-        raise ValueError(f"{text:.40} has too large an exponent")
-    return number
+        return _NUMBERS.create_decimal(text)
+    except ArithmeticError:
+        raise ValueError(f"{text:.40} has more than {MAX_NUMBER} digits, or as large an exponent") from None
 
 
 def _reject_constant(text: str) -> NoReturn:
@@ -132,36 +117,6 @@ class ProblemError(CountersError):
         return problem | {"errors": self.errors} if self.errors else problem
 
 
-def headers_of(event: Mapping[str, Any]) -> dict[str, str]:
-    return {name.lower(): value for name, value in event["headers"].items()}
-
-
-def media_type(headers: Mapping[str, str]) -> str:
-    return headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def body_text(event: Mapping[str, Any], max_bytes: int, content_types: Sequence[str] = JSON_TYPES) -> str:
-    if (content_type := media_type(headers_of(event))) not in content_types:
-        detail = f"invalid Content-Type {content_type!r:.80}: expected {' or '.join(content_types)}"
-        raise ProblemError(detail, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
-    body = event.get("body") or ""
-    try:
-        data = b64decode(body, validate=True) if event.get("isBase64Encoded") else body.encode()
-        text = data.decode()
-    except ValueError:  # Errors of base64 and of Unicode, too.
-        raise ProblemError("the body is not valid UTF-8") from None
-    if len(data) > max_bytes:
-        raise ProblemError(f"the body has {len(data)} bytes; limit: {max_bytes}", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-    return text
-
-
-def parse_body(text: str) -> Any:
-    try:
-        return read_json(text, max_values=MAX_VALUES)
-    except ValueError as error:
-        raise ProblemError(f"the body is not valid JSON within the limits: {error}") from None
-
-
 def bound_values(tenant: Mapping[str, str], event: Mapping[str, Any]) -> dict[str, str]:
     """The caller's own value of each bound field; a problem of status 403 if the request lacks a claim."""
     bound = {}
@@ -182,13 +137,6 @@ def require_own(values: object, bound: Mapping[str, str]) -> None:
         if isinstance(values, Mapping) and _claimed(field, values.get(field)) != own:
             detail = f"invalid {field}: expected the value that the caller's claim holds"
             raise ProblemError(detail, HTTPStatus.FORBIDDEN)
-
-
-def filled_in(values: Mapping[str, Any], bound: Mapping[str, str]) -> dict[str, Any]:
-    """The values with the caller's own where they leave one out."""
-    filled = {**bound, **values}
-    require_own(filled, bound)
-    return filled
 
 
 def _claimed(name: str, value: object) -> str | None:

@@ -21,7 +21,7 @@ from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Average, Declaration, Event, Histogram, Packed, Window
 from dynamodb_counters._declarations.composites import group_fields
 from dynamodb_counters._declarations.groups import Group
-from dynamodb_counters._http.requests import PROBLEM_JSON, ProblemError, filled_in, write_json
+from dynamodb_counters._http.requests import PROBLEM_JSON, ProblemError, require_own, write_json
 from dynamodb_counters._items.conversions import event_seconds
 from dynamodb_counters._reads.group_reads import Extreme, list_groups, read_extremes
 from dynamodb_counters._reads.question import (
@@ -96,7 +96,8 @@ class CountResources:
             raise ProblemError("a parameter is given more than once")
         options = {name: values.pop(name) for name in options_of(declared, resource) if name in values}
         now = self._counters._table.clock()
-        values = filled_in(values, bound)
+        values = {**bound, **values}
+        require_own(values, bound)
         return answer(self._counters, Question.parse(declared, resource, options, values, now, is_bounded=True))
 
 

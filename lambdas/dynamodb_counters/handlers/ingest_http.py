@@ -12,30 +12,21 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
 from aws_lambda_powertools import Logger
-from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters import _clients
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import decode, restored
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._http.event_requests import CONTENT_TYPES, EventCheck, posted_events, queue_messages
+from dynamodb_counters._http.event_requests import EventCheck, posted_events, queue_messages
 from dynamodb_counters._http.json_schema import compile_schema
-from dynamodb_counters._http.requests import (
-    ProblemError,
-    body_text,
-    bound_values,
-    cpu_limit,
-    headers_of,
-    time_limit,
-)
-from dynamodb_counters._http.responses import json_response, problem_response
+from dynamodb_counters._http.requests import ProblemError, bound_values, cpu_limit, time_limit
+from dynamodb_counters._http.responses import answered, json_response
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
 
 logger = Logger()
-app = APIGatewayHttpResolver()
 
 
 @dataclass(frozen=True)
@@ -65,35 +56,28 @@ def settings() -> Settings:
     )
 
 
-# Any path: the API's one route to this function is configurable.
-@app.route(".+", method=["POST"])
-def _post_events() -> Response[str]:
-    config, request = settings(), app.current_event.raw_event
-    now, headers = config.clock(), headers_of(request)
+def _answer(request: Mapping[str, Any], seconds_left: float) -> dict[str, Any]:
+    config = settings()
+    now = config.clock()
     with cpu_limit():
         bound = bound_values(config.tenant, request)
-        text = body_text(request, config.max_body_bytes, CONTENT_TYPES)
-        events = posted_events(headers, text, config.check.event)
-        texts = config.check.texts(events, bound, now)
+        events, is_cloud = posted_events(request, config.max_body_bytes)
+        texts = config.check.texts(events, bound, now, is_cloud=is_cloud)
         messages = queue_messages(texts)
     # Some messages may be in the queue already; their events become duplicates, which are not counted.
     detail = "the events could not be queued; resend all of them"
-    told: Any = {"taken": {"DataType": "Number", "StringValue": str(int(now))}}
+    attributes: Any = {"taken": {"DataType": "Number", "StringValue": str(int(now))}}
     try:
-        with time_limit(app.lambda_context.get_remaining_time_in_millis() / 1000, detail):
+        with time_limit(seconds_left, detail):
             for message in messages:
-                config.sqs.send_message(QueueUrl=config.queue_url, MessageBody=message, MessageAttributes=told)
+                config.sqs.send_message(QueueUrl=config.queue_url, MessageBody=message, MessageAttributes=attributes)
     except (BotoCoreError, ClientError) as error:
         logger.exception("the queue refused a message")
         raise ProblemError(detail, HTTPStatus.SERVICE_UNAVAILABLE) from error
     return json_response({"events": len(texts)}, HTTPStatus.ACCEPTED)
 
 
-app.exception_handler(ProblemError)(problem_response)
-app.not_found(lambda _: problem_response(ProblemError("no such resource; POST events", HTTPStatus.NOT_FOUND)))
-
-
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Serve a request of the HTTP API, payload format 2.0."""
-    return app.resolve(event, context)
+    """Serve a request of the HTTP API, payload format 2.0, whose one route to this function posts events."""
+    return answered(lambda: _answer(event, context.get_remaining_time_in_millis() / 1000))

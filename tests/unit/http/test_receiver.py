@@ -159,9 +159,10 @@ def test_json_keeps_every_digit_of_a_fraction() -> None:
 def test_brackets_in_texts_are_no_levels(text: str) -> None:
     document = {text: [text, {"a": text}]}
     assert read_json(json.dumps(document)) == document
-    assert read_json(json.dumps(document), max_levels=3, max_values=5) == document
-    with pytest.raises(ValueError, match="nested deeper than 2 levels"):
-        read_json(json.dumps(document), max_levels=2)
+    deep, levels = json.dumps(document), MAX_LEVELS - 3
+    assert read_json(f"{'[' * levels}{deep}{']' * levels}")
+    with pytest.raises(ValueError, match="nested deeper than 34 levels"):
+        read_json(f"{'[' * levels}[{deep}]{']' * levels}")
 
 
 def test_a_request_has_a_budget_of_values(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
