@@ -17,8 +17,6 @@ from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.handlers._metering import add_metrics
 
 _MOST: Final = 20
-_COSTLY: Final = 10
-"""Updates per record at which a longer batching window would pay."""
 
 logger = Logger()
 metrics = Metrics()
@@ -37,12 +35,6 @@ def aggregator() -> Aggregator:
     )
 
 
-@cache
-def watched() -> tuple[Table, Any]:
-    """Create what the schedule looks at when it first asks: the table, and a client for the on-failure bucket."""
-    return Table(os.environ["TABLE_NAME"]), _clients.make_service_client("s3")
-
-
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -56,8 +48,6 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
 
 def _meter(report: Report) -> None:
-    # An event of a chunk counts as a record, or chunks would seem to coalesce badly.
-    per_record = report.updated / max(report.events, report.records, 1)
     values = {
         "Records": report.records,
         "ItemsUpdated": report.updated,
@@ -72,7 +62,6 @@ def _meter(report: Report) -> None:
         "Undeclared": len(report.undeclared),
         "CrossingsSkipped": report.skipped_thresholds.total(),
         "WriteUnits": report.write_units,
-        "UpdatesPerRecord": per_record if per_record >= _COSTLY else 0,
     }
     add_metrics(metrics, values)
     types, thresholds = (dict(each.most_common(_MOST)) for each in (report.skipped_types, report.skipped_thresholds))
@@ -90,13 +79,12 @@ def _meter(report: Report) -> None:
 
 
 def _watch() -> None:
-    table, s3 = watched()
+    table, s3 = Table(os.environ["TABLE_NAME"]), _clients.make_service_client("s3")
     try:
         _report("in quarantine", waiting_in_quarantine(table, _retention()))
     finally:
         # A table that refuses its quarantine hides nothing of the bucket.
-        found = waiting_in_bucket(s3, os.environ["ON_FAILURE_BUCKET"], table.clock())
-        _report("in the on-failure bucket", found)
+        _report("in the on-failure bucket", waiting_in_bucket(s3, os.environ["ON_FAILURE_BUCKET"], table.clock()))
 
 
 def _report(where: str, found: Waiting) -> None:

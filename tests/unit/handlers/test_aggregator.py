@@ -185,21 +185,6 @@ def test_a_group_that_other_code_has_spoiled_is_metered_and_its_thresholds_are_n
     assert told.thresholds == {"many": 1}  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("aggregates", "reported"), [(9, {}), (10, {"UpdatesPerRecord": 10})])
-def test_records_that_update_ten_items_each_are_reported(
-    module: ModuleType,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    aggregates: int,
-    reported: dict[str, float],
-) -> None:
-    declared = tuple(replace(_VIEWS, name=f"views{number}", sk=f"S{number}") for number in range(aggregates))
-    monkeypatch.setenv("DECLARATIONS", encode(declared))
-    module.handler(_event(_record(1, "view", url="/")), LAMBDA_CONTEXT)
-    found = _metrics(capsys.readouterr().out)
-    assert {name: value for name, value in found.items() if name == "UpdatesPerRecord"} == reported
-
-
 @pytest.mark.parametrize("is_alone", [True, False])
 def test_the_emulator_alone_has_it_read_the_registry_before_each_batch(
     module: ModuleType, monkeypatch: pytest.MonkeyPatch, *, is_alone: bool
