@@ -124,11 +124,11 @@ HANDLERS: Final = r"""
 + if True:
 ? ../unit/handlers/test_hostile_messages.py::test_an_event_that_raises_is_isolated
 * a dead letter repeats events that were accepted
-- body = self.body if len(dead) == len(self.outcomes) else write_json([self.events[index] for index in dead])
-+ body = self.body
+- body = message.body if is_whole else write_json([message.events[index] for index in dead])
++ body = message.body
 ? test_aws_rules.py::test_a_message_that_would_grow_becomes_a_dead_letter_once_all_else_of_it_is_accepted
 * a request outlasts its function
-- seconds = _SHARE_OF_A_REQUEST * _reserve(float(os.environ.get("TIMEOUT", "inf")))
+- seconds = min(LONGEST_REQUEST, _REQUEST * float(os.environ.get("TIMEOUT", "inf")))
 + seconds = 60.0
 ? ../unit/handlers/test_timeouts.py::test_the_consumer_of_the_shortest_timeout_gives_its_messages_back_in_time
 

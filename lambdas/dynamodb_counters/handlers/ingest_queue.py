@@ -10,6 +10,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -26,8 +27,7 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._http.event_requests import envelope_problem, parse_events
 from dynamodb_counters._http.requests import ProblemError, write_json
 from dynamodb_counters._table import Bulk, Table, ending_at, make_client, time_left
-from dynamodb_counters._timeline.tiers import utc
-from dynamodb_counters._writes.accept import accept_many
+from dynamodb_counters._writes.accept import Conflicts, accept_many
 from dynamodb_counters._writes.outcomes import Outcome, OutcomeStatus
 from dynamodb_counters.handlers._metering import add_metrics
 
@@ -37,17 +37,15 @@ if TYPE_CHECKING:
 TAKEN: Final = "taken"
 """Attribute: when the API answered 202, in seconds since 1970. A dead letter keeps it."""
 
-REASON: Final = "reason"
-"""Attribute of a dead letter."""
-
 _MAX_REASON: Final = 500
 _MOST_REASONS: Final = 5
 _MILLISECONDS: Final = 10**11
 """A time above is meant in milliseconds, as API Gateway writes it."""
 
-_LONGEST_RESERVE: Final = 20.0
-_SHARE_OF_A_REQUEST: Final = 0.4
-"""Of the reserve, into which two fit: one may just have started, and dead letters are to be sent."""
+_BUSY: Final = 2 / 3
+"""Share of an invocation's time after which nothing new begins."""
+_REQUEST: Final = 1 / 8
+"""Of the time, most for a request: one may just have begun, and dead letters are to be sent."""
 _MOST_EVENTS: Final = 50
 """Events to accept together: of a throttled table, some messages get all that they need, not all a part of it."""
 _MOST_PACKED_EVENTS: Final = 20_000
@@ -72,23 +70,16 @@ class Message:
         """Whether nothing of it may succeed later."""
         return all(outcome.status != OutcomeStatus.FAILED for outcome in self.outcomes)
 
-    def dead_letter(self) -> tuple[str, str] | None:
-        """Return the body and the reason of what can never be accepted."""
+    @property
+    def dead(self) -> list[int]:
+        """Indexes of the outcomes of what is neither accepted nor a duplicate."""
         accepted = (OutcomeStatus.ACCEPTED, OutcomeStatus.DUPLICATE)
-        dead = [index for index, outcome in enumerate(self.outcomes) if outcome.status not in accepted]
-        if not dead:
-            return None
-        # Escaped, a text is up to three times as long as it was posted; the dead-letter queue takes four times as much.
-        body = self.body if len(dead) == len(self.outcomes) else write_json([self.events[index] for index in dead])
-        return body, f"{self.outcomes[dead[0]].status}: {self.outcomes[dead[0]].reason}"
+        return [index for index, outcome in enumerate(self.outcomes) if outcome.status not in accepted]
 
 
-def read_message(record: Mapping[str, Any], now: float) -> Message:
-    """Return the message of a Lambda record, parsed."""
-    attribute = record.get("messageAttributes", {}).get(TAKEN, {}).get("stringValue")
-    # Without the attribute, it is from another sender: SQS knows when.
-    taken = _seconds(attribute, _seconds(record.get("attributes", {}).get("SentTimestamp"), now))
-    message = Message(record["messageId"], record["body"], taken)
+def _message(record: Mapping[str, Any], now: float) -> Message:
+    """The message of a Lambda record, parsed."""
+    message = Message(record["messageId"], record["body"], _taken(record, now))
     try:
         message.events = parse_events(message.body)
     except Exception as error:  # noqa: BLE001
@@ -98,19 +89,16 @@ def read_message(record: Mapping[str, Any], now: float) -> Message:
     return message
 
 
-def _seconds(text: Any, default: float) -> float:
-    """Return a time in seconds, which may be given in milliseconds."""
-    try:
-        time = float(text)
-    except (TypeError, ValueError):
-        return default
-    time = time / 1000 if time > _MILLISECONDS else time
-    return time if 0 <= time < _MILLISECONDS else default
-
-
-def _reserve(seconds: float) -> float:
-    """Return how much time must be left for anything to start."""
-    return min(_LONGEST_RESERVE, seconds / 3)
+def _taken(record: Mapping[str, Any], now: float) -> float:
+    """When a message was taken: of one without the attribute, from another sender, SQS knows."""
+    attribute = record.get("messageAttributes", {}).get(TAKEN, {}).get("stringValue")
+    for text in (attribute, record.get("attributes", {}).get("SentTimestamp")):
+        with suppress(TypeError, ValueError):
+            time = float(text)
+            time = time / 1000 if time > _MILLISECONDS else time
+            if 0 <= time < _MILLISECONDS:
+                return time
+    return now
 
 
 @dataclass
@@ -132,14 +120,14 @@ class Consumer:
         """Accept what the messages of a batch hold, in the time left; return them, done or not."""
         now, seconds = self.table.clock(), seconds_left()
         # In another order each time: no message is always behind one that takes all the time, or kills the function.
-        messages = sorted((read_message(record, now) for record in records), key=lambda _: self.table.jitter())
+        messages = sorted((_message(record, now) for record in records), key=lambda _: self.table.jitter())
         pending = [(message, event) for message in messages for event in message.events]
         size = _MOST_EVENTS if self.event.packed is None else _MOST_PACKED_EVENTS
-        with ending_at(now + seconds - _reserve(seconds)):
+        with ending_at(now + _BUSY * seconds):
             for start in range(0, len(pending), size):
                 self._accept(pending[start : start + size])
-        letters = [(message, letter) for message in messages if message.is_done and (letter := message.dead_letter())]
-        for (message, _), error in self.table.side_by_side(self._send, letters):
+        letters = [message for message in messages if message.is_done and message.dead]
+        for message, error in self.table.side_by_side(self._send, letters):
             if error is not None:
                 message.outcomes.append(Outcome(OutcomeStatus.FAILED, f"no dead letter was sent: {error}"))
         return messages
@@ -148,21 +136,18 @@ class Consumer:
         """Accept events, unless they are so old that the table may not remember any more whether it had them."""
         retention = self.event.retention
         forgotten = -1.0 if retention is None else self.table.clock() - retention.total_seconds()
+        late = Outcome(OutcomeStatus.TOO_LATE, "taken as long ago as events are remembered")
         outcomes = iter(self._outcomes([event for message, event in pending if message.taken > forgotten]))
         for message, _ in pending:
-            if message.taken > forgotten:
-                message.outcomes.append(next(outcomes))
-            else:
-                reason = f"taken at {utc(int(message.taken)).isoformat()}, as long ago as events are remembered"
-                message.outcomes.append(Outcome(OutcomeStatus.TOO_LATE, reason))
+            message.outcomes.append(next(outcomes) if message.taken > forgotten else late)
 
     def _outcomes(self, events: Sequence[Any]) -> list[Outcome]:
         if time_left(self.table.clock()) <= 0:
             return [Outcome(OutcomeStatus.FAILED, "out of time")] * len(events)
         try:
             # Conflicts as `accept` finds them: of packed events, none.
-            free = self.event.packed is not None
-            return accept_many(self.table, self.event, events, self._refusal, "free" if free else "read")
+            conflicts: Conflicts = "read" if self.event.packed is None else "free"
+            return accept_many(self.table, self.event, events, self._refusal, conflicts)
         except Exception as error:  # noqa: BLE001
             if isinstance(error, ClientError | BotoCoreError | TimeoutError) or len(events) == 1:
                 return [Outcome(OutcomeStatus.FAILED, f"{type(error).__name__}: {error}")] * len(events)
@@ -173,12 +158,17 @@ class Consumer:
     def _refusal(self, item: Mapping[str, Any]) -> str | None:
         return envelope_problem(self.event, item.keys()) or self.admission.refusal(dict(item), self.table.clock())
 
-    def _send(self, letter: tuple[Message, tuple[str, str]]) -> None:
-        message, (body, reason) = letter
+    def _send(self, message: Message) -> None:
+        """Send a dead letter of what can never be accepted of a message."""
+        dead = message.dead
+        # Escaped, a text is up to three times as long as it was posted; the dead-letter queue takes four times as much.
+        is_whole = len(dead) == len(message.outcomes)
+        body = message.body if is_whole else write_json([message.events[index] for index in dead])
+        reason = f"{message.outcomes[dead[0]].status}: {message.outcomes[dead[0]].reason}"
         attributes: Any = {
             TAKEN: {"DataType": "Number", "StringValue": str(int(message.taken))},
             # SQS takes XML's characters only.
-            REASON: {"DataType": "String", "StringValue": json.dumps(reason)[1:-1][:_MAX_REASON]},
+            "reason": {"DataType": "String", "StringValue": json.dumps(reason)[1:-1][:_MAX_REASON]},
         }
         self.sqs.send_message(QueueUrl=self.dead_letter_queue, MessageBody=body, MessageAttributes=attributes)
         logger.warning("message not accepted", extra={"message_id": message.id, "reason": reason})
@@ -190,7 +180,7 @@ def consumer() -> Consumer:
     [event] = decode(os.environ["DECLARATIONS"])
     # Some emulators leave PartiQL's writes out of the stream.
     bulk: Bulk = "put" if "BULK_BY_PUT" in os.environ else "partiql"
-    seconds = _SHARE_OF_A_REQUEST * _reserve(float(os.environ.get("TIMEOUT", "inf")))
+    seconds = min(LONGEST_REQUEST, _REQUEST * float(os.environ.get("TIMEOUT", "inf")))
     table = Table(os.environ["TABLE_NAME"], make_client(seconds), bulk=bulk)
     admission = Plan(decode(os.environ["AGGREGATES"]) if "AGGREGATES" in os.environ else ())
     return Consumer(table, cast("Event", event), os.environ["DEAD_LETTER_QUEUE_URL"], admission, seconds)
