@@ -154,17 +154,18 @@ class _OverError(BaseException):
 def cpu_limit(seconds: float = MAX_CPU_SECONDS) -> AbstractContextManager[None]:
     detail = "the events take too long to check: send fewer, or shorter texts"
     # Python's regular expressions look for signals while they match.
-    return _limit(signal.SIGPROF, signal.ITIMER_PROF, seconds, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
+    return _limit(signal.ITIMER_PROF, seconds, ProblemError(detail, HTTPStatus.REQUEST_ENTITY_TOO_LARGE))
 
 
 def time_limit(seconds_left: float, detail: str) -> AbstractContextManager[None]:
     """End before the function's own timeout, which the API would answer with a bare 5xx."""
     seconds = max(_TO_ANSWER, seconds_left - _TO_ANSWER)
-    return _limit(signal.SIGALRM, signal.ITIMER_REAL, seconds, HTTPStatus.SERVICE_UNAVAILABLE, detail)
+    return _limit(signal.ITIMER_REAL, seconds, ProblemError(detail, HTTPStatus.SERVICE_UNAVAILABLE))
 
 
 @contextmanager
-def _limit(number: signal.Signals, timer: int, seconds: float, status: HTTPStatus, detail: str) -> Iterator[None]:
+def _limit(timer: int, seconds: float, problem: ProblemError) -> Iterator[None]:
+    number = signal.SIGPROF if timer == signal.ITIMER_PROF else signal.SIGALRM
     runs = True
 
     def stop(*_: object) -> None:
@@ -184,7 +185,7 @@ def _limit(number: signal.Signals, timer: int, seconds: float, status: HTTPStatu
             runs = False
     except _OverError:
         runs = False  # Raised just before it was set.
-        raise ProblemError(detail, status) from None
+        raise problem from None
     finally:
         signal.setitimer(timer, 0)
         signal.signal(number, before)

@@ -56,10 +56,7 @@ MAX_PAGE_SECONDS: Final = 2.0
 """After this, a page ends with what was found: a filter may find nothing for long."""
 
 MAX_READ_UNITS: Final = 650
-"""Read units of one window or series, eventually consistent: 366 days of a window that declares its key only."""
-
-MAX_UNITS: Final = 1300
-"""Units of time of one read of pages, of which each has one of 4 KB at most unless it has split: 650 read units."""
+"""Read units of a span, eventually consistent: 366 days of a window that declares its key only."""
 
 _SLICE_SECONDS: Final = 0.1
 
@@ -75,10 +72,10 @@ class CountResources:
     """Counts and events of the given declarations, of no values but those to which a caller is `bound`."""
 
     def __init__(self, counters: Counters, declarations: Iterable[Declaration | Event]) -> None:
-        self._counters, self._served = counters, tuple(declarations)
+        self._counters, self.served = counters, tuple(declarations)
 
     def read(self, name: str, query_string: str, bound: Bound = _NONE, *, resource: str = "get") -> Document:
-        served: dict[str, Any] = {each.name: each for each in self._served if resource in resources_of(each)}
+        served: dict[str, Any] = {each.name: each for each in self.served if resource in resources_of(each)}
         if name not in served:
             what = "counts" if resource == "get" else resource
             detail = f"no {what} {name!r:.120}; available: {', '.join(served) or 'none'}"
@@ -134,12 +131,14 @@ def _intervals(counters: Counters, question: Question) -> Document:
     """A span of time, or a series of its steps."""
     declared, is_series = question.declared, question.resource == "series"
     intervals = question.steps if is_series else [question.interval]
-    if question.is_bounded and isinstance(declared, Window):
-        if (cost := read_cost(queries_of(declared, intervals))) > MAX_READ_UNITS:
-            expected = f"at most {MAX_READ_UNITS}; declare the `longest` of each window"
-            raise InvalidArgumentError("span", f"about {cost:.0f} read units", expected)
-    elif question.is_bounded and (units := (intervals[-1].end - intervals[0].start) // declared._unit) > MAX_UNITS:
-        raise InvalidArgumentError("span", f"{units} units of {declared.name!r}", f"at most {MAX_UNITS}")
+    if isinstance(declared, Window):
+        cost = read_cost(queries_of(declared, intervals))
+    else:
+        # Each unit of time has a page of 4 KB at most, unless it has split.
+        cost = (intervals[-1].end - intervals[0].start) / declared._unit / 2
+    if question.is_bounded and cost > MAX_READ_UNITS:
+        expected = f"at most {MAX_READ_UNITS}; declare the `longest` of each window"
+        raise InvalidArgumentError("span", f"about {cost:.0f} read units", expected)
     spans = read_spans(counters._table, declared, question.values, intervals, consistent=question.consistent)
     counts = [plain(each, question.p) for each in spans]
     return count_document(question, {"series": counts} if is_series else counts[0])

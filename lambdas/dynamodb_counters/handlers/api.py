@@ -6,13 +6,13 @@ import json
 import os
 from functools import cache
 from http import HTTPStatus
+from itertools import chain
 from typing import Any, Final
 
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._counters import Counters
-from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._http.requests import ProblemError, bound_values, time_limit
 from dynamodb_counters._http.resources import PATHS, CountResources, openapi
@@ -27,11 +27,8 @@ logger = Logger()
 @cache
 def resources() -> CountResources:
     """Create the resources of the environment's declarations once per process."""
-    return CountResources(Counters(os.environ["TABLE_NAME"]), _served())
-
-
-def _served() -> list[Declaration | Event]:
-    return [each for name in ("DECLARATIONS", "EVENTS") if name in os.environ for each in decode(os.environ[name])]
+    declared = [decode(os.environ[name]) for name in ("DECLARATIONS", "EVENTS") if name in os.environ]
+    return CountResources(Counters(os.environ["TABLE_NAME"]), chain.from_iterable(declared))
 
 
 def _answer(request: dict[str, Any], seconds_left: float) -> dict[str, Any]:
@@ -44,7 +41,7 @@ def _answer(request: dict[str, Any], seconds_left: float) -> dict[str, Any]:
         case "GET", ["page", name]:
             return page_response(name)
         case "GET", ["openapi.json"]:
-            document = openapi(_served(), tenant)
+            document = openapi(resources().served, tenant)
         case "GET", ["v1", name, *rest] if (resource := "/".join(rest) or "get") in PATHS:
             bound = bound_values(tenant, request)
             try:
