@@ -17,10 +17,9 @@ from dynamodb_counters._table import Table
 from simulation.engines.tables import create_table
 from simulation.handler_process import LAMBDA_CONTEXT
 from tests.gate.calls import Permission, noted
-from tests.gate.function_rules import variables
 from tests.gate.jobs import Invoke
 from tests.gate.roles import kind
-from tests.gate.template import Resource, Template
+from tests.gate.template import Resource, Template, variables
 
 _ACCOUNT: Final = "000000000000"
 _REGION: Final = "us-east-1"

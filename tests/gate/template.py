@@ -102,6 +102,11 @@ class Template:
                 yield route
 
 
+def variables(function: Resource) -> dict[str, Any]:
+    found: dict[str, Any] = (function["Environment"] or {}).get("Variables", {})
+    return found
+
+
 def listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 

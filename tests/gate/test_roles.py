@@ -14,8 +14,7 @@ from simulation.engines import Engine
 from tests.gate import jobs, roles
 from tests.gate.calls import Permission
 from tests.gate.deployed import Deployed
-from tests.gate.function_rules import variables
-from tests.gate.template import Resource, Template
+from tests.gate.template import Resource, Template, variables
 from tests.gate.templates import names, templates
 
 _RUN_IN: Final = {
