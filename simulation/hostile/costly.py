@@ -118,7 +118,6 @@ BODIES: Final[Mapping[str, Callable[[], str]]] = {
     "keys of 190,000 characters": lambda: _events('"url":"' + "#" * 190_000 + '"', 5),
     "tags by the fifty": lambda: _events(f'"tags":{json.dumps([f"t{n}" for n in range(50)])}', 500),
     "tags by the thousand": lambda: _events(f'"tags":{json.dumps([f"{n:x}" for n in range(9000)])}', 5),
-    "groups for the API": lambda: _fill('{"aggregate":"views","values":{"url":"/"}}', '{"groups":[', "]}"),
     "texts that are no JSON": lambda: "x" * MAX_BYTES,
     "quotes": lambda: '"' * MAX_BYTES,
     "backslashes": lambda: '"' + "\\" * (MAX_BYTES - 2) + '"',

@@ -130,7 +130,12 @@ class Stranger:
         self._rng = random.Random(seed)
 
     def post(self, path: str = "/events") -> dict[str, Any]:
-        """A request that posts events."""
+        """A request that posts events; one in ten a CloudEvent."""
+        if self._rng.random() < 0.1:
+            context = {"specversion": "1.0", "id": self._text(), "source": "/", "type": "view"}
+            envelope = f'{json.dumps(context)[:-1]},"data":{self._event()}}}'
+            headers = {"content-type": "application/cloudevents+json"}
+            return self._spoiled(self._request("POST", path, "", envelope, headers))
         return self._spoiled(self._request("POST", path, "", self.body(), self._headers()))
 
     def get(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ _RUN_IN: Final = {
 """The template that each handler runs in."""
 
 _LISTED: Final = {"verifier"}
-"""Handlers that need minutes of DynamoDB's time: tests/unit/infra/test_alarms.py lists what their roles allow."""
+"""Handlers that need minutes of DynamoDB's time: the snapshot aggregator_verified lists what their roles allow."""
 
 
 def handler(function: Resource) -> str:

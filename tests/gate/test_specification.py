@@ -20,7 +20,6 @@ _CONSTRUCTS: Final = (CounterApi, DedupCounterTable, EventIngest, StreamAggregat
 _ELSEWHERE: Final = {
     ("DedupCounterTable", "table"): "excludes all others; test_dedup_counter_table",
     ("EventIngest", "http_api"): "CountersBlog, whose API serves both",
-    ("StreamAggregator", "verify_sample"): "test_verification",
 }
 """Arguments that no build gives, and the template that shows them."""
 

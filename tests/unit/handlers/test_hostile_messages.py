@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from typing import Any
 
 import pytest
@@ -13,41 +12,9 @@ from dynamodb_counters import Event
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept_many
 from simulation.night import scaled
-from tests.cpu_time import cpu_seconds_below
 from tests.unit.handlers.queue_world import World, events_of, view
 
 _ACCEPT_MANY = "dynamodb_counters.handlers.ingest_queue.accept_many"
-
-HOSTILE = {
-    "deep list": "[" * 100_000,
-    "deep and closed": "[" * 980 + "]" * 980,
-    "deep map": '{"a":' * 979 + "1" + "}" * 979,
-    "many nothings": "[" + "{}," * 80_000 + "{}]",
-    "many numbers": '[{"url":"/x","time":"t","clientId":"c","n":[' + "0," * 120_000 + "0]}]",
-    "long number": '[{"url":"/x","time":"t","clientId":"c","n":' + "9" * 250_000 + "}]",
-    "long fraction": '[{"url":"/x","time":"t","clientId":"c","n":0.' + "9" * 250_000 + "}]",
-    "exponent": '[{"url":"/x","time":"t","clientId":"c","n":1e999999999}]',
-    "surrogate": '[{"url":"/\\ud800","time":"t","clientId":"c"}]',
-    "long names": '[{"url":"/x","time":"t","clientId":"c","' + "n" * 240_000 + '":1}]',
-    "no text": "\x00",
-    "empty": " ",
-    "control characters": '[{"url":"/\\u0001\\uffff","tim\\u0000":1}]',
-}
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_body_harms_no_other_message(name: str) -> None:
-    world = World()
-    for number in range(9):
-        world.post(view(f"/{number}"))
-    world.queue.send(HOSTILE[name])
-    world.queue._visible.rotate(5)
-    # With a fifth of a processor, as a function of 512 MB has, still in time.
-    with cpu_seconds_below(4, time.process_time):
-        assert all(message.is_done for message in world.deliver())
-    assert {f"/{number}" for number in range(9)} <= set(world.urls())
-    assert world.queue.messages() == []
-    assert len(world.dead.messages()) == 1
 
 
 def test_dead_letters_fit_the_queue() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,7 +12,6 @@ import pytest
 from dynamodb_counters._http.event_requests import EventCheck, parse_events, queue_messages
 from dynamodb_counters._http.requests import ProblemError
 from dynamodb_counters._http.resources import CountResources
-from dynamodb_counters._reads.question import Position
 from tests.unit.http.counted import URLS, views
 from tests.unit.http.handlers import HIT, NOW, VIEW, call_api, call_ingest, environment, request
 
@@ -113,14 +111,6 @@ def test_a_packed_event_without_a_clear_time_is_refused_at_the_door(time: object
     assert error["index"] == 1
     assert str(time) in error["detail"]
     assert len(EventCheck(VIEW).texts(parse_events(body), {}, NOW)) == 2
-
-
-def test_a_token_names_the_position_it_was_made_of() -> None:
-    assert Position.parse("next", Position(1, "URL#/", "T#1").token) == Position(1, "URL#/", "T#1")
-
-
-def test_a_problem_has_the_title_of_its_status() -> None:
-    assert ProblemError("no aggregate 'x'", HTTPStatus.NOT_FOUND).body["title"] == "Not Found"
 
 
 def test_short_events_share_a_message() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
@@ -29,7 +28,7 @@ from cdk_dynamodb_counters import (
     WindowedCounter,
     runtime_code,
 )
-from dynamodb_counters._declarations import ActiveMembers, Aggregate, Count, Event, Threshold, Window
+from dynamodb_counters._declarations import ActiveMembers, Event, Threshold
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import (
     POPULAR,
@@ -240,14 +239,6 @@ def test_unresolved_tokens_pass(stack: Stack, number: Any) -> None:
     synthesized(stack)
 
 
-def test_the_largest_body_fits_into_an_invocation_once_its_quotes_are_escaped() -> None:
-    event = {"url": "https://example.com/", "time": "2026-11-20T10:30:00Z", "clientId": "c0ffee"}
-    body = json.dumps([event] * (5_000_000 // (len(json.dumps(event)) + 2)))
-    request = json.dumps({"version": "2.0", "headers": {"content-type": "application/json"}, "body": body})
-    assert len(body) > 4_999_000
-    assert len(request) < 6 * 2**20
-
-
 def test_durations_known_at_deployment_reach_the_functions(
     stack: Stack, counters: DedupCounterTable, number: Any
 ) -> None:
@@ -277,21 +268,6 @@ def test_an_ingest_on_a_given_api_takes_no_settings_of_an_api(
 def test_a_schema_is_for_validated_mode(stack: Stack) -> None:
     with pytest.raises(InvalidArgumentError, match=r"^invalid schema=.*direct"):
         build(EventIngest, stack, mode="direct", schema={})
-
-
-@pytest.mark.parametrize(
-    ("shown", "field"),
-    [
-        (Aggregate("odd", VIEW, pk="NEXT#{next}", sk="STATISTICS", measures={"n": Count()}), "odd.next"),
-        (Window("odd", VIEW, pk="LAST#{last}", time="time"), "odd.last"),
-    ],
-    ids=["an aggregate", "a window"],
-)
-def test_a_field_that_is_a_parameter_of_questions_is_refused(
-    stack: Stack, shown: Aggregate | Window, field: str
-) -> None:
-    with pytest.raises(InvalidArgumentError, match=rf"^invalid shown='{field}'"):
-        build(CounterApi, stack, shown=[shown])
 
 
 def test_a_large_batch_needs_time_to_gather(stack: Stack, counters: DedupCounterTable) -> None:

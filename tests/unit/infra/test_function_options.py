@@ -45,14 +45,6 @@ def granted(template: Template, service: str) -> list[tuple[str, Any, Any]]:
     )
 
 
-@pytest.mark.parametrize("tracing", list(lambda_.Tracing))
-def test_functions_are_traced_only_if_asked(tracing: lambda_.Tracing, stack: Stack) -> None:
-    """X-Ray bills each trace, and the watch alone leaves 3,000 a month."""
-    chosen = {} if tracing == lambda_.Tracing.DISABLED else {"tracing": tracing}
-    traced = granted(all_with(stack, **chosen), "xray")
-    assert bool(traced) == (tracing != lambda_.Tracing.DISABLED)
-
-
 def test_keys_network_and_log_group_may_be_of_another_stack() -> None:
     app = new_app()
     shared, stack = Stack(app, "Shared"), Stack(app, "Test")

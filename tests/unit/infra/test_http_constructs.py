@@ -118,15 +118,6 @@ def test_a_public_endpoint_is_warned_of() -> None:
     assert len(found) == 2
 
 
-def test_an_api_writes_nothing_by_default(stack: Stack) -> None:
-    build(CounterApi, stack, allow_origins=["*"])
-    template = synthesized(stack)
-    assert {route["RouteKey"].split()[0] for route in each(template, "AWS::ApiGatewayV2::Route")} == {"GET"}
-    [api] = each(template, "AWS::ApiGatewayV2::Api")
-    assert "PUT" not in api["CorsConfiguration"]["AllowMethods"]
-    assert not any("dynamodb:UpdateItem" in actions(one) for one in statements(template))
-
-
 @pytest.mark.parametrize(
     ("retention", "kept", "dead"),
     [
@@ -221,20 +212,6 @@ def test_other_requests_are_not_authorized(authorize: Any, given: str, origin: s
     assert authorize(given, origin)["isAuthorized"] is False
 
 
-def test_the_queues_of_an_ingest_that_is_gone_stay_with_an_alarm_each(stack: Stack) -> None:
-    build(EventIngest, stack)
-    resources = synthesized(stack).to_json()["Resources"]
-    kept = {name for name, one in resources.items() if one.get("DeletionPolicy") == "Retain"}
-    queues = {name for name, one in resources.items() if one["Type"] == "AWS::SQS::Queue"}
-    assert queues <= kept
-    watched = set()
-    for alarm in (resources[name] for name in kept if resources[name]["Type"] == "AWS::CloudWatch::Alarm"):
-        [dimension] = alarm["Properties"]["Dimensions"]
-        queue = resources[dimension["Value"]["Fn::GetAtt"][0]]["Properties"]
-        watched.add((alarm["Properties"]["MetricName"], "RedrivePolicy" in queue))
-    assert watched == {("ApproximateAgeOfOldestMessage", True), ("ApproximateNumberOfMessagesVisible", False)}
-
-
 def test_step_1_lets_the_new_consumer_read_the_old_queue(stack: Stack) -> None:
     [code] = re.findall(
         r"(?ms)^1\. .*?```python\n(.*?)```", _INGEST_PAGE.read_text().partition("## Renaming and moving")[2]
@@ -309,8 +286,10 @@ def test_the_members_of_the_page_are_shown() -> None:
         Percentiles("sizes", VIEW, by="p", attribute="bytes"),
         Extremes("latest", VIEW, by="order", attribute="time"),
         ActiveMembers("users", VIEW, by="last", member="clientId", time="time"),
+        replace(SITE, pk="NEXT#{next}"),
+        replace(ROLLING, pk="LAST#{last}"),
     ],
-    ids=["percentiles", "extremes", "members"],
+    ids=["percentiles", "extremes", "members", "aggregate", "window"],
 )
 def test_a_field_named_like_a_parameter_of_its_read_is_refused(declared: Any) -> None:
     with pytest.raises(InvalidArgumentError, match=r"^invalid shown=.*which are request parameters"):

@@ -255,7 +255,9 @@ BUILDS: dict[str, Callable[[Stack], object]] = {
     "apart_everything": apart_everything,
     "window_minimal": window_minimal,
     "window_everything": window_everything,
-    "aggregator_verified": lambda stack: build(StreamAggregator, stack, verify_every=Duration.days(1)),
+    "aggregator_verified": lambda stack: build(
+        StreamAggregator, stack, verify_every=Duration.days(1), verify_sample=0.25
+    ),
     "thresholds_minimal": thresholds_minimal,
     "thresholds_everything": thresholds_everything,
     "ingest_minimal": lambda stack: build(EventIngest, stack),

@@ -20,7 +20,6 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_sqs as sqs
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, ThresholdEvents
 from dynamodb_counters import Aggregate, Items, TableKeys, Threshold
@@ -69,21 +68,6 @@ def test_the_aggregator_knows_the_thresholds_whichever_comes_first(stack: Stack,
     assert {name: [one.name for one in armed] for name, armed in found.items()} == {
         "views": ["popular"],
         "site": ["busy"],
-    }
-
-
-def test_the_template_says_what_is_watched(stack: Stack) -> None:
-    counters = build(DedupCounterTable, stack)
-    build(StreamAggregator, stack, table=counters, aggregates=[VIEWS, SITE])
-    build(ThresholdEvents, stack, table=counters, thresholds=[LOUD, POPULAR])
-    [document] = [
-        resource["Metadata"]["Thresholds"]
-        for resource in synthesized(stack).find_resources("AWS::Lambda::Function").values()
-        if "Thresholds" in resource.get("Metadata", {})
-    ]
-    assert {name: (one["aggregate"], one["measure"]) for name, one in document.items()} == {
-        "busy": ("site", "site_views"),
-        "popular": ("views", "views"),
     }
 
 
@@ -142,16 +126,6 @@ def test_a_stream_has_two_readers(stack: Stack, is_imported: bool) -> None:
     expected = r"^invalid table=.*at most 2 readers per stream, which are 'Test/Aggregator' and 'Test/Copy'"
     with pytest.raises(InvalidArgumentError, match=expected):
         build(ThresholdEvents, stack, table=counters)
-
-
-def test_events_go_to_the_bus_that_is_given(stack: Stack, counters: DedupCounterTable) -> None:
-    bus = events.EventBus(stack, "Bus")
-    build(StreamAggregator, stack, table=counters)
-    made = build(ThresholdEvents, stack, table=counters, event_bus=bus)
-    made.on_crossed("All")
-    arn = stack.resolve(bus.event_bus_arn)
-    assert functions(stack)["notifier"]["Environment"]["Variables"]["EVENT_BUS"] == arn
-    assert rule(stack)["EventBusName"] == stack.resolve(bus.event_bus_name)
 
 
 def test_a_bus_of_another_region_is_refused() -> None:
@@ -260,15 +234,6 @@ def test_a_level_that_eventbridge_cannot_compare_is_refused_in_rules(level: Any)
     with pytest.raises(InvalidArgumentError, match=r"^invalid level=.*detail\.level"):
         made.on_crossed("Far", level=level)
     made.on_crossed("All")
-
-
-def test_a_target_gets_the_events(stack: Stack, counters: DedupCounterTable) -> None:
-    build(StreamAggregator, stack, table=counters)
-    made = build(ThresholdEvents, stack, table=counters)
-    queue = sqs.Queue(stack, "Queue")
-    made.on_crossed("ToQueue", target=targets.SqsQueue(queue))
-    [target] = rule(stack)["Targets"]
-    assert target["Arn"] == stack.resolve(queue.queue_arn)
 
 
 def test_the_signer_of_the_documentation_sends_what_standard_webhooks_verifies(monkeypatch: pytest.MonkeyPatch) -> None:
