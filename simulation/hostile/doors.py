@@ -158,13 +158,17 @@ def receiver(
     from dynamodb_counters.handlers import ingest_http  # noqa: PLC0415
 
     queue, plan = Queue(), Plan(DECLARATIONS)
-    check = EventCheck(event, compile_schema(SCHEMA) if schema else None, Plan(DECLARATIONS) if admission else None)
-    sqs: Any = queue
-    settings = ingest_http.Settings(check, 1_000_000, sqs, "https://queue", TENANT if tenant else {}, lambda: NOW)
+    compiled, admitted = compile_schema(SCHEMA) if schema else None, plan if admission else None
+    check = EventCheck(event, compiled, admitted, lambda: NOW)
+    environment = {"MAX_BODY_BYTES": "1000000", "QUEUE_URL": "https://queue"}
+    environment["TENANT"] = json.dumps(TENANT if tenant else {})
 
     def call(request: Any) -> Any:
         queue.messages.clear()
-        with patch.object(ingest_http, "settings", lambda: settings):
+        with (
+            patch.dict(os.environ, environment),
+            patch.multiple(ingest_http, check=lambda: check, sqs=lambda: queue),
+        ):
             return ingest_http.handler(request, LAMBDA_CONTEXT)
 
     def look(request: Any, response: Any) -> tuple[int, str]:

@@ -143,7 +143,7 @@ def _posted(name: str, body: str) -> str | None:
     event = NAMES[name]
     counting = tuple(part for part in flatten(_DECLARED) if part.source == event)
     try:
-        EventCheck(event, None, Plan(counting)).texts(parse_events(body), {}, _NOON.timestamp())
+        EventCheck(event, None, Plan(counting), _NOON.timestamp).texts(parse_events(body), {})
     except ProblemError as problem:
         reason = f": {problem.errors[0]['detail']}" if problem.errors else ""
         return f"{problem}{reason}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from base64 import b64decode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -58,10 +59,9 @@ class EventCheck:
     event: Event
     schema: SchemaCheck | None = None
     admission: Plan | None = None
+    clock: Callable[[], float] = time.time
 
-    def texts(
-        self, events: Sequence[object], bound: Mapping[str, str], now: float, *, is_cloud: bool = False
-    ) -> list[str]:
+    def texts(self, events: Sequence[object], bound: Mapping[str, str], *, is_cloud: bool = False) -> list[str]:
         """Return the events as JSON; raise a problem that names all that are refused, for all or none are taken."""
         if not events:
             raise ProblemError("the array contains no events")
@@ -71,7 +71,7 @@ class EventCheck:
         for index, values in enumerate(events):
             try:
                 own = _values(values, self.event) if is_cloud else values
-                texts.append(self._checked(own, bound, now))
+                texts.append(self._checked(own, bound))
             except ProblemError as error:
                 refused[index] = error
             except (InvalidArgumentError, MalformedImageError) as error:
@@ -83,7 +83,7 @@ class EventCheck:
         # 403 if any event is another's.
         raise ProblemError(detail, max(problem.status for problem in refused.values()), errors)
 
-    def _checked(self, values: object, bound: Mapping[str, str], now: float) -> str:
+    def _checked(self, values: object, bound: Mapping[str, str]) -> str:
         """Return an event as JSON; refuse it by the cheapest check first."""
         require_own(values, bound)
         if not isinstance(values, Mapping):
@@ -99,7 +99,7 @@ class EventCheck:
         # A schema sees the numbers that JSON Schema knows: 0.1 is its minimum of 0.1, and a multiple of 0.01.
         if self.schema is not None and (violation := self.schema(json.loads(text))) is not None:
             raise ProblemError(violation)
-        if self.admission is not None and (reason := self.admission.refusal(item, now)) is not None:
+        if self.admission is not None and (reason := self.admission.refusal(item, self.clock())) is not None:
             raise ProblemError(reason)
         return text
 

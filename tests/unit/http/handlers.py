@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, cast
 
@@ -140,7 +140,7 @@ def _parsed(response: dict[str, Any]) -> tuple[int, Any]:
 
 def environment(patch: pytest.MonkeyPatch, resources: CountResources | None = None) -> Queue:
     """Configure the handlers, on an empty table unless given resources; return the ingest API's queue."""
-    queue, resources = Queue(), resources or resources_of(ranked_table())
+    resources = resources or resources_of(ranked_table())
     for name, value in {
         "POWERTOOLS_SERVICE_NAME": "http",
         "AWS_LAMBDA_FUNCTION_NAME": "http",
@@ -150,7 +150,15 @@ def environment(patch: pytest.MonkeyPatch, resources: CountResources | None = No
     }.items():
         patch.setenv(name, value)
     patch.setattr(api, "resources", lambda: resources)
-    check = EventCheck(VIEW, compile_schema(SCHEMA))
-    settings = ingest_http.Settings(check, 100_000, cast("Any", queue), "https://queue")
-    patch.setattr(ingest_http, "settings", lambda: settings)
+    return receive(patch, EventCheck(VIEW, compile_schema(SCHEMA)))
+
+
+def receive(patch: pytest.MonkeyPatch, check: EventCheck, tenant: Mapping[str, str] | None = None) -> Queue:
+    """Configure the ingest API; return its queue."""
+    queue = Queue()
+    variables = {"MAX_BODY_BYTES": "1000000", "QUEUE_URL": "https://queue", "TENANT": json.dumps(tenant or {})}
+    for name, value in variables.items():
+        patch.setenv(name, value)
+    patch.setattr(ingest_http, "check", lambda: replace(check, clock=lambda: NOW))
+    patch.setattr(ingest_http, "sqs", lambda: queue)
     return queue

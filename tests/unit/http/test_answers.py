@@ -106,11 +106,11 @@ def test_a_packed_event_without_a_clear_time_is_refused_at_the_door(time: object
     good = {"url": "/", "time": "2026-09-21T14:13:20Z", "clientId": "c"}
     body = json.dumps([good, {**good, "time": time}])
     with pytest.raises(ProblemError) as refused:
-        EventCheck(HIT).texts(parse_events(body), {}, NOW)
+        EventCheck(HIT).texts(parse_events(body), {})
     [error] = refused.value.errors
     assert error["index"] == 1
     assert str(time) in error["detail"]
-    assert len(EventCheck(VIEW).texts(parse_events(body), {}, NOW)) == 2
+    assert len(EventCheck(VIEW).texts(parse_events(body), {})) == 2
 
 
 def test_short_events_share_a_message() -> None:

@@ -7,15 +7,14 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pytest
 
 from dynamodb_counters import Attribute, Event
 from dynamodb_counters._http.event_requests import EventCheck, parse_events
 from dynamodb_counters._http.json_schema import compile_schema
-from dynamodb_counters.handlers import ingest_http
-from tests.unit.http.handlers import NOW, Queue, call_ingest, counters_of, ranked_table, request
+from tests.unit.http.handlers import Queue, call_ingest, counters_of, ranked_table, receive, request
 from tests.unit.http.test_tenancy import by
 from tests.unit.infra.support import PROJECT
 
@@ -62,12 +61,7 @@ STRUCTURED, BATCHED = "application/cloudevents+json", "application/cloudevents-b
 def use(
     monkeypatch: pytest.MonkeyPatch, check: EventCheck | None = None, tenant: Mapping[str, str] | None = None
 ) -> Queue:
-    queue = Queue()
-    settings = ingest_http.Settings(
-        check or EventCheck(CLICK), 1_000_000, cast("Any", queue), "https://queue", tenant or {}, lambda: NOW
-    )
-    monkeypatch.setattr(ingest_http, "settings", lambda: settings)
-    return queue
+    return receive(monkeypatch, check or EventCheck(CLICK), tenant)
 
 
 @pytest.fixture

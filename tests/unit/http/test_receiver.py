@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -29,10 +29,10 @@ from dynamodb_counters._http.requests import (
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.handlers import ingest_http
 from tests.cpu_time import cpu_seconds_below
-from tests.unit.http.handlers import HIT, NOW, VIEW, Queue, call_ingest, counters_of, ranked_table, request
+from tests.unit.http.handlers import HIT, NOW, VIEW, Queue, call_ingest, counters_of, ranked_table, receive, request
 
 JSON = {"content-type": "application/json"}
-_PARSE = ingest_http.settings.__wrapped__
+_PARSE = ingest_http.check.__wrapped__
 GOOD: dict[str, Any] = {"url": "/", "time": "2026-09-21T14:13:20Z", "clientId": "c"}
 
 
@@ -47,10 +47,7 @@ def with_json(name: str, value: str) -> str:
 
 
 def use(monkeypatch: pytest.MonkeyPatch, check: EventCheck) -> Queue:
-    queue = Queue()
-    settings = ingest_http.Settings(check, 1_000_000, cast("Any", queue), "https://queue", {}, lambda: NOW)
-    monkeypatch.setattr(ingest_http, "settings", lambda: settings)
-    return queue
+    return receive(monkeypatch, check)
 
 
 def test_events_that_the_declarations_could_not_fold_are_refused_with_the_reason(
@@ -64,15 +61,11 @@ def test_events_that_the_declarations_could_not_fold_are_refused_with_the_reason
         "DECLARATIONS": encode((VIEW,)),
         "AGGREGATES": encode(declared),
         "SCHEMA": json.dumps({"properties": {"time": {"type": "string", "pattern": r"^\d+-\d+-\d+T\d+:\d+:\d+Z$"}}}),
-        "MAX_BODY_BYTES": "1000",
-        "QUEUE_URL": "https://queue",
     }
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)
-        patch.setattr("dynamodb_counters._clients.make_service_client", lambda _: queue)
-        parsed = _PARSE()
-    sent = use(monkeypatch, parsed.check)
+        sent = use(monkeypatch, _PARSE())
 
     good = {**GOOD, "bytes": 1}
     status, problem = post(good, {**good, "time": "2026-19-39T29:59:59Z"}, {**GOOD, "bytes": "1"}, {**good, "time": 1})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -14,9 +14,19 @@ from dynamodb_counters._http.event_requests import EventCheck
 from dynamodb_counters._http.requests import ProblemError, bound_values
 from dynamodb_counters._http.resources import CountResources, openapi
 from dynamodb_counters._table import Table
-from dynamodb_counters.handlers import api, ingest_http
+from dynamodb_counters.handlers import api
 from simulation.handler_process import LAMBDA_CONTEXT
-from tests.unit.http.handlers import NOW, Queue, call_api, call_ingest, counters_of, environment, ranked_table, request
+from tests.unit.http.handlers import (
+    NOW,
+    Queue,
+    call_api,
+    call_ingest,
+    counters_of,
+    environment,
+    ranked_table,
+    receive,
+    request,
+)
 
 JOB = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}")
 HIT = Event("hit", pk="HIT#{customer}", sk="T#{at}#{id}", packed=Packed("at"))
@@ -67,12 +77,8 @@ def queue(monkeypatch: pytest.MonkeyPatch) -> Queue:
     [shard] = [shard.id for shard in client.stream.shards()]
     aggregator.handle({"Records": client.stream.read(shard, None, 10**6).records})
     environment(monkeypatch, CountResources(counters, SERVED))
-    monkeypatch.setenv("TENANT", json.dumps(TENANT))
     monkeypatch.setenv("CACHE_CONTROL", "private, max-age=5")
-    queue = Queue()
-    settings = ingest_http.Settings(EventCheck(JOB), 10_000, cast("Any", queue), "https://queue", TENANT)
-    monkeypatch.setattr(ingest_http, "settings", lambda: settings)
-    return queue
+    return receive(monkeypatch, EventCheck(JOB), TENANT)
 
 
 def get(claim: Any, path: str, **parameters: object) -> tuple[int, Any]:
