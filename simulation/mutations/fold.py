@@ -30,11 +30,9 @@ FOLD: Final = r"""
 - if number >= begin:
 + if True:
 ? test_active_members.py::test_any_span_has_as_many_members_as_are_active_in_it
-
-== _fold/chunk_contributions.py
 * rows that a chunk takes back are counted, by columns
-- or chunk.signs or
-+ or
+- if chunk.signs:
++ if False:
 ? test_packed.py::test_values_taken_back_are_those_of_the_log_not_of_the_caller
 
 == _fold/fold.py

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import Final, TypeAlias
 
-from dynamodb_counters._declarations import Aggregate, Average, Count, Histogram, Measure, TimeWeighted, Window
+from dynamodb_counters._declarations import Aggregate, Average, Count, Histogram, Measure, Sum, TimeWeighted, Window
 from dynamodb_counters._declarations.aggregates import GAP
 from dynamodb_counters._declarations.measures import MOMENT
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._fold.page_layout import PageLayout
+from dynamodb_counters._items.chunks import Chunk
 from dynamodb_counters._items.conditions import (
     LIST_MARK,
     Image,
     compile_where,
+    is_plain,
     number_reader,
     reader,
     text_reader,
@@ -23,6 +26,7 @@ from dynamodb_counters._items.conditions import (
 )
 from dynamodb_counters._items.conversions import Number, event_seconds, read_number
 from dynamodb_counters._items.derived_fields import parts_of, tier_of
+from dynamodb_counters._items.table_schema import MAX_NUMBER_DIGITS
 from dynamodb_counters._timeline.tiers import TOTAL
 from dynamodb_counters.errors import MalformedImageError
 
@@ -93,6 +97,54 @@ def compile_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
         return ((layout, group_of(image), numbers),) if numbers else ()
 
     return contribute
+
+
+ByColumns: TypeAlias = Callable[[Chunk], list[Contribution] | None]
+"""All that a chunk contributes; None if its events must be looked at one by one."""
+
+
+def compile_columns(layout: ItemLayout, declaration: Aggregate) -> ByColumns | None:
+    """Count a chunk by its columns, several times faster than by its rows; None where more than plain ones count."""
+    fields, measures = declaration.fields, declaration.measures
+    sums = {name: measure.attribute for name, measure in measures.items() if isinstance(measure, Sum)}
+    if declaration.where is not None or not all(map(is_plain, (*fields, *sums.values()))):
+        return None
+    if not all(isinstance(part, Count) or (isinstance(part, Sum) and part.cap is None) for part in measures.values()):
+        return None
+
+    def contribute(chunk: Chunk) -> list[Contribution] | None:
+        if chunk.signs:
+            return None
+        totals: dict[str, Mapping[GroupKey, Number]] = {}
+        try:
+            texts = [_cells(chunk, field, "S", SHORT // len(fields)) for field in fields]
+            groups: list[GroupKey] = list(zip(*texts, strict=True)) if texts else [()] * chunk.rows
+            for name in measures:
+                totals[name] = _total(chunk, groups, sums[name]) if name in sums else Counter(groups)
+        except ValueError:
+            return None
+        return [
+            (layout, group, tuple([(name, total[group]) for name, total in totals.items() if group in total]))
+            for group in dict.fromkeys(group for total in totals.values() for group in total)
+        ]
+
+    return contribute
+
+
+def _cells(chunk: Chunk, name: str, kind: str, most: int) -> Sequence[str]:
+    """The texts of a column; ValueError if one is missing, of another type or long."""
+    found, cells = chunk.columns.get(name, ("", ()))
+    if found != kind or None in cells or max(map(len, cells), default=0) > most:
+        raise ValueError(name)
+    return cells
+
+
+def _total(chunk: Chunk, groups: Iterable[GroupKey], attribute: str) -> dict[GroupKey, Number]:
+    totals: dict[GroupKey, Number] = {}
+    for group, text in zip(groups, _cells(chunk, attribute, "N", MAX_NUMBER_DIGITS), strict=True):
+        if number := int(text):  # Zero touches no group.
+            totals[group] = totals.get(group, 0) + number
+    return totals
 
 
 def until_closed(layout: ItemLayout, contribute: Contribute) -> Contribute:

@@ -11,12 +11,13 @@ from functools import partial
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Event, Items, Window, require_consistent
-from dynamodb_counters._fold.chunk_contributions import ByColumns, compile_columns
 from dynamodb_counters._fold.contributions import (
     UNFOLDABLE,
     ActivePages,
+    ByColumns,
     Contribute,
     compile_aggregate,
+    compile_columns,
     compile_window,
     looked_back_at,
     until_closed,
