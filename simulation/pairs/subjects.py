@@ -120,12 +120,8 @@ def _orders() -> Family:
                 of(measures=capped), customer, lambda v: {"orders": ONE, "total": min(number(v["price"]), Decimal(4))}
             )
         ],
-        [_subject(of(sk="BY#{size:2,4}#{rush?none}"), lambda v: (_size(v["size"]), _or(v, "rush", "none")), both)],
+        [_subject(of(sk="BY#{size}#{rush?none}"), lambda v: (str(v["size"]), _or(v, "rush", "none")), both)],
     )
-
-
-def _size(size: Decimal) -> str:
-    return "..2" if size < 2 else "2..4" if size < 4 else "4.."
 
 
 def _bins() -> Family:

@@ -106,7 +106,7 @@ class Aggregate(Keyed):
     by : str or sequence of str, optional
         The attributes that make up a group. ``outer.inner`` reaches into a map, ``tags[]`` counts an item under each
         member of a list once, ``at:day`` is the UTC minute, hour, day or month of a time, ``status:class`` is 2xx,
-        ``ms:5,100`` the range of a number, ``plan?free`` has a default. Default: one group of all.
+        ``plan?free`` has a default. Default: one group of all.
     pk, sk : str, optional
         Key templates instead of `by`, if you care how items are named. Their fields, as ``{at:day}``, are the group.
     measures : mapping of str to Count, Sum, Average or Histogram, optional

@@ -27,8 +27,8 @@ _TAKEN: Final = ("CHECKPOINT", "LEASES", "PACK", "QUARANTINE", "WINDOW")
 
 _PLAIN: Final = "an attribute name or a sequence of different ones, such as ('url', 'clientId')"
 _ANY: Final = (
-    "a field or a sequence of different ones, such as 'url', 'address.city', 'tags[]', 'time:day', 'status:class', "
-    "'ms:100,1000' (ascending, from 0 on) or 'plan?none'"
+    "a field or a sequence of different ones, such as 'url', 'address.city', 'tags[]', 'time:day', "
+    "'status:class' or 'plan?none'"
 )
 
 

@@ -1,7 +1,7 @@
 """Derived fields: texts that a field of a group makes of an attribute, as the marks after its path say. Pure.
 
 ``at:day`` is the day of a time and ``at:15m`` its quarter of an hour, ``status:class`` the class of a number such as
-2xx, ``ms:100,1000`` its range, ``ms:log0.01`` its bin, ``ms:order`` a text in its order; ``plan?none`` says which text
+2xx, ``ms:log0.01`` its bin, ``ms:order`` a text in its order; ``plan?none`` says which text
 stands for an attribute that is missing or null.
 
 In a text in the order of numbers ``o`` is 0, ``p`` begins those above and ``n`` those below: then the exponent in three
@@ -16,12 +16,10 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Context, Decimal, DecimalException
 from functools import cache, lru_cache
-from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from dynamodb_counters._items.conversions import (
@@ -86,6 +84,7 @@ log_bins: Final = cache(LogBins)
 
 
 _MOST: Final = 255
+_CLASS: Final = re.compile("[1-9]xx")
 _COMPLEMENTS: Final = str.maketrans("0123456789", "9876543210")
 _TEXT: Final = re.compile(r"o|[np]\d{3}\d+~?|t\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}", re.ASCII)
 
@@ -181,7 +180,7 @@ def expected_text(field: str, text: str) -> str | None:
 
 @lru_cache(maxsize=1024)
 def derivation(name: str) -> Derivation | None:
-    """The derivation of a name, or of bounds; None if there is none."""
+    """The derivation of a name; None if there is none."""
     if name in BY_NAME:
         return _of_time(BY_NAME[name])
     if (stretch := _STRETCH.fullmatch(name)) is not None:
@@ -189,21 +188,15 @@ def derivation(name: str) -> Derivation | None:
     if name == ORDER:
         return Derivation(ordered_text, _TEXT.fullmatch, "a text in the order of numbers or times, such as 'p13112'")
     if name == "class":
-        return _of_number(range(100, 1001, 100), ["", *(f"{first}xx" for first in range(1, 10)), ""])
-    return _of_bins(name.removeprefix(LOG)) if name.startswith(LOG) else _of_bounds(name)
+        return Derivation(_class_of, _CLASS.fullmatch, "a class from '1xx' to '9xx'")
+    return _of_bins(name.removeprefix(LOG)) if name.startswith(LOG) else None
 
 
-def _of_bounds(name: str) -> Derivation | None:
-    try:
-        bounds = [parse_number(bound) for bound in name.split(",")]
-    except ValueError:
-        return None
-    if ",".join(map(format_number, bounds)) != name or bounds[0] < 0 or any(a >= b for a, b in pairwise(bounds)):
-        return None
-    # Padded before the point, so that the order of texts is that of numbers.
-    width = len(str(int(bounds[-1])))
-    edges = ["0" * (width - len(str(int(bound)))) + format_number(bound) for bound in bounds]
-    return _of_number(bounds, [f"..{edges[0]}", *map("..".join, pairwise(edges)), f"{edges[-1]}.."])
+def _class_of(value: Mapping[str, Any]) -> str:
+    text = f"{int(parse_number(value['N'])) // 100}xx" if "N" in value else ""
+    if not _CLASS.fullmatch(text):
+        raise MalformedImageError(f"{value_text(value)} is no number from 100 to below 1000")
+    return text
 
 
 def _of_time(tier: Tier, units: int = 1) -> Derivation:
@@ -240,16 +233,3 @@ def _of_bins(error: str) -> Derivation | None:
         return bins.name_of(parse_number(value["N"]))
 
     return Derivation(text, _NAME.fullmatch, "a bin such as '277' or 'zero'")
-
-
-def _of_number(bounds: Sequence[Number], texts: list[str]) -> Derivation:
-    """The text below the first bound, and from each one on; "" where there is none."""
-    words = f"one of {', '.join(map(repr, filter(None, texts)))}"
-
-    def text(value: Mapping[str, Any]) -> str:
-        found = texts[bisect_right(bounds, parse_number(value["N"]))] if "N" in value else ""
-        if not found:
-            raise MalformedImageError(f"{value_text(value)} is no number that is {words}")
-        return found
-
-    return Derivation(text, [*filter(None, texts)].__contains__, words)

@@ -25,11 +25,9 @@ HASH_MARKER: Final = "%~"
 _HASH_CHARACTERS: Final = 43  # a SHA-256 in unpadded base64
 _FIELD_NAME: Final = re.compile(
     r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*)*(\[\])?"
-    r"(:[a-z0-9.,]+)?(\?[A-Za-z0-9_.-]+)?"
+    r"(:[a-z0-9.]+)?(\?[A-Za-z0-9_.-]+)?"
 )
-_FORMS: Final = (
-    "{name}, {outer.inner}, {list[]}, {time:day}, {status:class}, {ms:100,1000} (ascending, from 0 on) or {plan?none}"
-)
+_FORMS: Final = "{name}, {outer.inner}, {list[]}, {time:day}, {status:class} or {plan?none}"
 _UNFIT: Final = re.compile(r"[%\x00-\x1f\x7f\ud800-\udfff]")
 
 
@@ -104,8 +102,8 @@ key_template: Final = lru_cache(maxsize=1024)(KeyTemplate)
 def is_field(name: str) -> bool:
     """Whether a template may have a field of this name.
 
-    >>> is_field("address.city"), is_field("time:day"), is_field("tags[]:day"), is_field("ms:100,10"), is_field("a}")
-    (True, True, False, False, False)
+    >>> is_field("address.city"), is_field("time:day"), is_field("tags[]:day"), is_field("a}")
+    (True, True, False, False)
     """
     path, derived, _ = parts_of(name)
     is_known = not derived or derivation(derived) is not None

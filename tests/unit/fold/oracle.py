@@ -120,16 +120,7 @@ def _derived(row: Row, field: str) -> str:
         return default
     if not how:
         return text(value)
-    if how == "class":
-        return f"{text(value)[0]}xx"
-    bounds = how.split(",")
-    ends = ["", *("0" * (max(map(_whole, bounds)) - _whole(bound)) + bound for bound in bounds), ""]
-    place = sum(Fraction(bound) <= Fraction(value) for bound in bounds)
-    return f"{ends[place]}..{ends[place + 1]}"
-
-
-def _whole(bound: str) -> int:
-    return len(bound.split(".", maxsplit=1)[0])
+    return f"{text(value)[0]}xx"
 
 
 def _measure(measure: Any, rows: Sequence[Row], literal: bool) -> Any:
