@@ -12,7 +12,6 @@ import hashlib
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from string import Formatter
 from typing import Final
 
 from dynamodb_counters._items.conversions import UNSAFE, escape, key_text, unescape
@@ -23,12 +22,15 @@ DELIMITER: Final = "#"
 HASH_MARKER: Final = "%~"
 
 _HASH_CHARACTERS: Final = 43  # a SHA-256 in unpadded base64
-_FIELD_NAME: Final = re.compile(
+_FIELD: Final = (
     r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*)*(\[\])?"
     r"(:[a-z0-9.]+)?(\?[A-Za-z0-9_.-]+)?"
 )
-_FORMS: Final = "{name}, {outer.inner}, {list[]}, {time:day}, {status:class} or {plan?none}"
-_UNFIT: Final = re.compile(r"[%\x00-\x1f\x7f\ud800-\udfff]")
+_PART: Final = re.compile(rf"([^%{{}}\x00-\x1f\x7f\ud800-\udfff]*)(?:\{{({_FIELD})\}})?")
+_EXPECTED: Final = (
+    "parts with '#' between them, each a text without braces, '%' and control characters, a field, or a text and a "
+    "field; no field twice; fields are {name}, {outer.inner}, {list[]}, {time:day}, {status:class} or {plan?none}"
+)
 
 
 class KeyTemplate:
@@ -44,15 +46,15 @@ class KeyTemplate:
     """
 
     def __init__(self, text: str, max_bytes: int, argument: str = "template") -> None:
-        self._literals, self.fields = _split(argument, text)
+        self._parts = _split(argument, text)
+        self.fields = tuple(field for _, field in self._parts if field)
         if len(text.encode()) > max_bytes - len(HASH_MARKER) - _HASH_CHARACTERS:
             raise InvalidArgumentError(argument, text, f"well under {max_bytes} bytes")
-        self.text, self.max_bytes, self.prefix = text, max_bytes, self._literals[0]
-        self._format = "%s".join(self._literals)  # No literal holds a "%".
-        self._pattern = re.compile("([^#]*)".join(map(re.escape, self._literals)), re.DOTALL)
-        # Values hold no "#", so keys are equal only segment by segment; \0 stands for a value.
-        segments = "\0".join(self._literals).split("#")
-        self._segments = [(one.removesuffix("\0"), one.endswith("\0")) for one in segments]
+        self.text, self.max_bytes, self.prefix = text, max_bytes, text.partition("{")[0]
+        # No literal holds a "%".
+        self._format = DELIMITER.join([literal + ("%s" if field else "") for literal, field in self._parts])
+        pattern = [re.escape(literal) + ("([^#]*)" if field else "") for literal, field in self._parts]
+        self._pattern = re.compile(DELIMITER.join(pattern), re.DOTALL)
 
     def render(self, values: Mapping[str, object]) -> str:
         """The key of some values: a str, int or Decimal per field; other values are ignored."""
@@ -92,8 +94,8 @@ class KeyTemplate:
 
     def overlaps(self, other: KeyTemplate) -> bool:
         """Whether some values could render the same key from both templates."""
-        ours, theirs = self._segments, other._segments
-        return len(ours) == len(theirs) and all(map(_segments_overlap, ours, theirs))
+        # Values hold no "#", so keys are equal only part by part.
+        return len(self._parts) == len(other._parts) and all(map(_parts_overlap, self._parts, other._parts))
 
 
 key_template: Final = lru_cache(maxsize=1024)(KeyTemplate)
@@ -109,7 +111,7 @@ def is_field(name: str) -> bool:
     is_known = not derived or derivation(derived) is not None
     # Members of a list have no marks.
     is_fit = name == path or "[]" not in path
-    return _FIELD_NAME.fullmatch(name) is not None and is_known and is_fit
+    return re.fullmatch(_FIELD, name) is not None and is_known and is_fit
 
 
 def is_hashed(key: str) -> bool:
@@ -117,32 +119,14 @@ def is_hashed(key: str) -> bool:
     return HASH_MARKER in key
 
 
-def _split(argument: str, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    if not isinstance(text, str) or not text:
-        raise InvalidArgumentError(argument, text, "a non-empty template such as 'URL#{url}'")
-    try:
-        parsed = list(Formatter().parse(text))
-    except ValueError as error:
-        raise InvalidArgumentError(argument, text, f"balanced braces ({error})") from None
-    literals, fields = [""], list[str]()
-    for literal, name, spec, conversion in parsed:
-        literals[-1] += literal
-        if name is None:
-            continue
-        name = f"{name}:{spec}" if spec else name  # noqa: PLW2901
-        if conversion or not is_field(name):
-            raise InvalidArgumentError(argument, text, f"fields of the form {_FORMS}")
-        if name in fields:
-            raise InvalidArgumentError(argument, text, f"each field once ({name!r} is repeated)")
-        fields.append(name)
-        literals.append("")
-    if _UNFIT.search("".join(literals)):
-        raise InvalidArgumentError(argument, text, "valid Unicode without '%' and control characters in literal text")
-    if any(not literal.startswith(DELIMITER) for literal in literals[1:-1]) or (
-        literals[1:] and literals[-1] and not literals[-1].startswith(DELIMITER)
-    ):
-        raise InvalidArgumentError(argument, text, f"text after a field that starts with {DELIMITER!r}")
-    return tuple(literals), tuple(fields)
+def _split(argument: str, text: str) -> list[tuple[str, str]]:
+    """The parts of a template between its delimiters: a literal, and the field after it or ""."""
+    found = [_PART.fullmatch(part) for part in text.split(DELIMITER)] if isinstance(text, str) and text else []
+    parts = [(match[1], match[2] or "") for match in found if match is not None]
+    fields = [field for _, field in parts if field]
+    if not parts or len(parts) < len(found) or len({*fields}) < len(fields) or not all(map(is_field, fields)):
+        raise InvalidArgumentError(argument, text, _EXPECTED)
+    return parts
 
 
 def _shorten(key: str, max_bytes: int) -> str:
@@ -153,7 +137,7 @@ def _shorten(key: str, max_bytes: int) -> str:
     return f"{kept}{HASH_MARKER}{digest}"
 
 
-def _segments_overlap(one: tuple[str, bool], two: tuple[str, bool]) -> bool:
+def _parts_overlap(one: tuple[str, str], two: tuple[str, str]) -> bool:
     (first, first_open), (second, second_open) = one, two
     if first_open and second_open:
         return first.startswith(second) or second.startswith(first)

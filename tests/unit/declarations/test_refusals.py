@@ -244,7 +244,6 @@ _REFUSED: list[tuple[Callable[[], object], str]] = [
     (_o(pk="{tags}"), "pk='tags': expected a string or number; 'tags' is a list of at most 2 members, each a string"),
     (_o(pk="{plan:day}"), "pk='plan:day': expected a time; 'plan' is one of 'free', 'pro'"),
     (_o(pk="{name:class}"), "pk='name:class': expected a number; 'name' is a string"),
-    (_o(pk="{at:10,100}"), "pk='at:10,100': expected a number; 'at' is an ISO 8601 time"),
     (_o(pk="{grade}"), "pk='grade': expected where=Attr('grade').exists(), or a default"),
     (_o(pk="{rare.code:class}"), "pk='rare.code:class': expected where=Attr('rare').exists(), or a default"),
     (_o(pk="{rare.code}", where=Attr("rare").exists()), "pk='rare.code': expected where=Attr('rare.code').exists(), or a default"),

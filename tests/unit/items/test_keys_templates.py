@@ -14,7 +14,7 @@ from tests.unit.items.test_keys_round_trip import HOSTILE
 
 _WRONG: list[object] = [
     *("", None, 5, b"URL#{url}"),
-    *("URL#{url", "URL#url}", "URL#{}", "URL#{0}", "URL#{url!r}", "URL#{url:>8}"),
+    *("URL#{url", "URL#url}", "{{x}}#{a}", "URL#{}", "URL#{0}", "URL#{url!r}", "URL#{url:>8}"),
     *("URL#{u rl}", "URL#{url[0]}", "URL#{.url}", "URL#{url.}", "URL#{#}"),
     *("{a}{b}", "{a}x", "{a}x#{b}", "{a} #{b}", "A#{a}#B#{a}"),
     *("100%#{a}", "A\n#{a}", "A\0#{a}", "A\x7f#{a}", "A\ud800#{a}"),
@@ -49,7 +49,6 @@ def test_a_wrong_template_is_refused_by_name_and_value(text: object) -> None:
         ("#{a}#", ("a",)),
         ("A#{a}#{b}#C", ("a", "b")),
         ("é#{client-id}#{_x}", ("client-id", "_x")),
-        ("{{literal}}#{a}", ("a",)),
     ],
 )
 def test_a_right_template_knows_its_fields(text: str, fields: tuple[str, ...]) -> None:
@@ -58,10 +57,6 @@ def test_a_right_template_knows_its_fields(text: str, fields: tuple[str, ...]) -
 
     assert template.fields == fields
     assert template.parse(template.render(values)) == values
-
-
-def test_doubled_braces_are_literal_text() -> None:
-    assert KeyTemplate("{{x}}#{a}", 1024).render({"a": "1"}) == "{x}#1"
 
 
 _VALUES = ["".join(letters) for length in range(4) for letters in product("ab", repeat=length)]
