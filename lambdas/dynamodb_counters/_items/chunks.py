@@ -100,7 +100,9 @@ def encode_chunk(rows: Sequence[Row], batch: str) -> bytes:
     columns = {name: _column([row.values.get(name) for row in rows]) for name in names}
     signs = "".join([row.sign for row in rows])
     document = [_VERSION, batch, len(rows), columns, *([signs] if signs.strip("+") else [])]
-    return zlib.compress(json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(), 9)
+    # JSON takes typed values as they are, binary as base64.
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), default=base64_text)
+    return zlib.compress(text.encode(), 9)
 
 
 def decode_chunk(value: Mapping[str, Any]) -> Chunk:
@@ -123,7 +125,7 @@ def _column(values: Sequence[Mapping[str, Any] | None]) -> Any:
     """Texts joined if they can be taken apart again, which takes less and decodes faster; else kind and cells."""
     kinds = {kind for value in values if value is not None for kind in value}
     if kinds not in ({"S"}, {"N"}):
-        return ["", [None if value is None else _plain(value) for value in values]]
+        return ["", values]
     [kind] = kinds
     texts: list[str] = [value[kind] for value in values if value is not None]
     if len(texts) < len(values):
@@ -142,20 +144,3 @@ def _cells(column: Any) -> tuple[str, Cells]:
     if kind not in ("S", "N", "") or not all(cell is None or isinstance(cell, right) for cell in cells):
         raise ValueError(f"a column of kind {kind!r:.20} holds other cells")
     return kind, list(cells)
-
-
-def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
-    """A typed value as JSON takes it: binary as base64."""
-    [(kind, content)] = value.items()
-    match kind:
-        case "B":
-            content = base64_text(content)
-        case "BS":
-            content = [base64_text(member) for member in content]
-        case "SS" | "NS":
-            content = sorted(content)
-        case "L":
-            content = [_plain(member) for member in content]
-        case "M":
-            content = {name: _plain(member) for name, member in content.items()}
-    return {kind: content}
