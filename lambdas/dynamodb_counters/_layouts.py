@@ -110,24 +110,14 @@ class PageLevels(Remembered):
 
     def locate(self, name: str, shelf: str, number: int) -> Page:
         """The page in which a hash lies as far as is known; an unknown level is taken to be the latest one met."""
-        known, first, least = self._known.get((name, shelf), {}), 0, 0
-        while True:
-            level = known.get(first)
-            guess = max(least, self._latest.get((name, shelf), 0)) if level is None else level
-            home = _first(number, guess)
-            if home == first or (level is None and home not in known):
-                # Pages differ by few levels: one that is known may hold it all the same.
-                levels = range(max(least, guess - 2), guess + 3) if level is None else ()
-                guess = max([each for each in levels if known.get(_first(number, each)) == each], default=guess)
-                home = _first(number, guess)
-                return Page(shelf, home, guess, (name, shelf, home) in self._lost)
-            if level is not None:
-                # On to the page that split off before the hashes part.
-                least = BITS + 1 - (number ^ first).bit_length()
-                home = _first(number, least)
-            else:
-                least = _born(home)
-            first = home
+        known, level = self._known.get((name, shelf), {}), self._latest.get((name, shelf), 0)
+        # Pages differ by few levels: one that is known may hold it all the same.
+        level = next((each for each in range(level + 3) if known.get(_first(number, each)) == each), level)
+        while (there := known.get(_first(number, level), level)) > level:
+            # On to the page that split off before the hashes part.
+            level = min(there, BITS + 1 - (number ^ _first(number, level)).bit_length())
+        first = _first(number, level)
+        return Page(shelf, first, level, (name, shelf, first) in self._lost)
 
     def learn(self, name: str, page: Page, item: Mapping[str, Any] | None) -> bool:
         """Take note of a page that was asked; return whether it is there at the level that was guessed.
