@@ -12,7 +12,6 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Distinct, Event, Window
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import flatten
-from dynamodb_counters._declarations.aggregates import MAX_GROUPS
 from dynamodb_counters._fold import contributions
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES
 from dynamodb_counters._fold.deltas import Folded
@@ -90,13 +89,6 @@ def test_an_image_touches_as_many_groups_as_declared() -> None:
     assert "invalid group 'tags[]', 'cats[]': expected at most 12 groups of 'by_tags' per item, found 13" in held.reason
 
 
-def test_members_are_counted_once_before_they_are_too_many() -> None:
-    repeated = _view()
-    repeated["tags"] = {"L": [{"S": "same"}] * (MAX_GROUPS + 1)}
-
-    assert len(_fold(replace(_BY_TAGS, sk="S"), repeated).deltas) == 1
-
-
 @pytest.mark.parametrize(
     "declared",
     [
@@ -164,24 +156,6 @@ def test_a_batch_writes_each_touched_bucket_once(window: Window, buckets: dict[s
 
     assert len(keys) == len(set(keys))
     assert Counter(sk.split("#")[2] for _, sk in keys) == buckets
-
-
-def test_total_and_slots_are_in_one_expression() -> None:
-    [update] = _written(_JOBS, [_at(place, _NOW // _HOUR * _HOUR + second) for place, second in enumerate([0, 59, 60])])
-    names, values = update["ExpressionAttributeNames"], update["ExpressionAttributeValues"]
-    added = dict(part.split() for part in update["UpdateExpression"].split(" ADD ")[1].split(","))
-
-    assert {names[name]: values[value] for name, value in added.items()} == {
-        "total": {"N": "3"},
-        "m00": {"N": "2"},
-        "m01": {"N": "1"},
-    }
-
-
-def test_a_batch_of_10_000_groups_is_10_000_updates_a_tier() -> None:
-    updates = _written(_MONTH, [_at(place, _NOW, f"c{place}") for place in range(10_000)])
-
-    assert len({(update["Key"]["pk"]["S"], update["Key"]["sk"]["S"]) for update in updates}) == len(updates) == 20_000
 
 
 def test_the_largest_update_is_within_an_expressions_4_kb() -> None:

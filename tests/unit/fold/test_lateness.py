@@ -125,16 +125,6 @@ def test_buckets_that_ttl_deletes_are_never_needed() -> None:
         assert before.count > 700
 
 
-def test_a_bucket_that_is_expired_but_present_never_counts() -> None:
-    buckets = Buckets(_MAY + 60 * _DAY)
-    buckets.write(fold(_MONTH, [(_MAY, 1)], _MAY))
-
-    day = (datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 5, 2, tzinfo=UTC))
-    with pytest.raises(InvalidArgumentError, match=r"start=.*2026-05-30T00:00:00.*retains no more"):
-        buckets.counters.window(_MONTH, _C).between(*day)
-    assert buckets.counters.window(_MONTH, _C).last(timedelta(days=31)).count == 0
-
-
 def test_a_late_redelivery_that_makes_an_expired_bucket_again_does_not_count() -> None:
     # The record was made in time, so each of its deliveries counts it, also when the bucket is deleted by then.
     buckets = Buckets(_MAY + 32 * _DAY + 7200)

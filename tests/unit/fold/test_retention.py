@@ -118,14 +118,3 @@ def test_a_record_without_a_time_cannot_be_judged() -> None:
     [unfoldable] = fold(plan, changes_of([record(1, image("view", at=START, client="ann"), created=None)])).unfoldable
 
     assert "ApproximateCreationDateTime" in unfoldable.reason
-
-
-def test_groups_without_a_retention_are_never_late() -> None:
-    folded = fold(Plan(_visitors("day", None)._parts), changes_of([record(1, image("view", at=0, client="ann"))]))
-
-    [delta] = folded.deltas
-    assert (folded.late, delta.layout.expires_at(delta.group), delta.layout.is_gone(delta.group, 10**12)) == (
-        0,
-        None,
-        False,
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, date, datetime, timedelta, timezone
-from decimal import Decimal, Inexact, localcontext
+from decimal import Decimal, localcontext
 from enum import Enum, IntEnum, StrEnum
 from fractions import Fraction
 from typing import Any
@@ -115,11 +115,6 @@ def test_ambiguous_values_are_refused_with_advice(value: Any, advice: str) -> No
         assert refused.value.argument == "price"
 
 
-@given(st.decimals(-(10**15) + 1, 10**15 - 1, places=3).filter(lambda number: abs(number) < 10**12))
-def test_a_float_that_was_written_as_a_decimal_is_that_decimal(number: Decimal) -> None:
-    assert converted("n", float(number)) == number
-
-
 @given(st.floats(1e-120, 1e120) | st.floats(-1e120, -1e-120) | st.integers(-(2**60), 2**60).map(float))
 def test_a_float_that_is_taken_is_the_number_it_prints_as(number: float) -> None:
     try:
@@ -194,11 +189,6 @@ def test_words_say_which_texts_a_field_can_have() -> None:
     assert expected_text("at:day?never", "never") is None
 
 
-@pytest.mark.parametrize("field", ["url", "address.city", "tags[]", "plan?none"])
-def test_another_field_can_be_any_text(field: str) -> None:
-    assert expected_text(field, "anything") is None
-
-
 @given(_NUMBERS)
 def test_the_text_of_a_number_is_read_back_to_its_value(number: int | Decimal) -> None:
     text = format_number(number)
@@ -221,11 +211,6 @@ def test_equal_numbers_have_equal_texts(number: int | Decimal, zeros: int) -> No
 def test_any_two_numbers_add_without_rounding(one: int | Decimal, two: int | Decimal) -> None:
     with localcontext(EXACT):
         assert Fraction(one + two) == Fraction(one) + Fraction(two)
-
-
-def test_rounding_would_be_an_error() -> None:
-    with localcontext(EXACT), pytest.raises(Inexact):
-        Decimal(1) / Decimal(3)
 
 
 @pytest.mark.parametrize("text", ["", "x", "NaN", "Infinity", "-Infinity", "sNaN", "1,5", "0x10", "1.2.3", "--1"])

@@ -5,12 +5,9 @@ from __future__ import annotations
 from itertools import combinations_with_replacement, product
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
 from dynamodb_counters._items.key_templates import KeyTemplate, is_hashed
 from dynamodb_counters.errors import InvalidArgumentError
-from tests.unit.items.test_keys_round_trip import HOSTILE
 
 _WRONG: list[object] = [
     *("", None, 5, b"URL#{url}"),
@@ -95,14 +92,6 @@ def test_pairs_of_values_never_collide() -> None:
     assert len({template.render({"a": a, "b": b}) for a, b in pairs}) == len(set(pairs))
 
 
-@given(st.tuples(HOSTILE, HOSTILE), st.tuples(HOSTILE, HOSTILE))
-def test_any_two_different_pairs_differ(one: tuple[str, str], two: tuple[str, str]) -> None:
-    assume(one != two)
-    template = KeyTemplate("T#{a}#C#{b}", _LIMIT)
-
-    assert template.render(dict(zip("ab", one, strict=True))) != template.render(dict(zip("ab", two, strict=True)))
-
-
 def test_hashed_keys_collide_neither_with_each_other_nor_with_short_ones() -> None:
     template = KeyTemplate("{a}#{b}", _LIMIT)
     values = ["x" * length + end for length in range(70, 90) for end in ("", "#", "%", "y", "\0")]
@@ -120,22 +109,3 @@ def test_a_hashed_key_cannot_be_forged_by_using_it_as_a_value() -> None:
     assert is_hashed(hashed)
     for forged in (hashed, hashed.replace("%", ""), hashed.partition("%~")[2], "%~" + hashed.partition("%~")[2]):
         assert template.render({"x": forged}) != hashed
-
-
-_SEGMENT = st.tuples(st.sampled_from(["", "A", "AB", "B", "URL"]), st.booleans())
-
-
-@st.composite
-def _templates(draw: st.DrawFn) -> KeyTemplate:
-    segments = draw(st.lists(_SEGMENT, min_size=1, max_size=3))
-    text = "#".join(prefix + (f"{{f{n}}}" if opened else "") for n, (prefix, opened) in enumerate(segments))
-    assume(text)
-    return KeyTemplate(text, _LIMIT)
-
-
-@given(_templates(), _templates(), st.lists(HOSTILE | st.text("AB#%", max_size=3), min_size=6, max_size=6))
-def test_templates_that_give_the_same_key_overlap(one: KeyTemplate, two: KeyTemplate, values: list[str]) -> None:
-    first = one.render({name: values[n] for n, name in enumerate(one.fields)})
-    second = two.render({name: values[n + 3] for n, name in enumerate(two.fields)})
-
-    assert first != second or one.overlaps(two)
