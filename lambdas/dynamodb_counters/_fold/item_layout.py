@@ -135,9 +135,6 @@ def closing_times(fields: Sequence[str], retention: timedelta) -> Callable[[Sequ
 
     The fold drops what was created later, so every delivery of a record is judged alike. The group's item is deleted
     when no delivery can count in it any more: one that came after would count a member a second time.
-
-    >>> closing_times(("url", "at:day"), timedelta(days=1))(("/", "1970-01-01")) / 86_400
-    2.0
     """
     [(index, tier)] = [(index, tier) for index, field in enumerate(fields) if (tier := tier_of(field)) is not None]
     seconds = retention.total_seconds()

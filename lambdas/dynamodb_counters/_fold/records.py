@@ -28,7 +28,6 @@ OLD: Final = "OldImage"
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-streams.html
 _TTL_PRINCIPAL: Final = "dynamodb.amazonaws.com"
 
-
 MAX_TTL_AGE: Final = 5 * 365 * 86_400
 """Seconds after which the TTL process leaves an expired item alone, so that a ``ttl`` of other meaning is none.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-before-you-start.html"""
@@ -120,11 +119,7 @@ def is_erasure(record: Record) -> bool:
 
 
 def padded(sequence: str) -> str:
-    """Pad a sequence number to 40 digits, so that string order is number order.
-
-    >>> padded("7")
-    '0000000000000000000000000000000000000007'
-    """
+    """Pad a sequence number, so that string order is number order."""
     if len(sequence) > SEQUENCE_DIGITS or not sequence.isdecimal():
         raise MalformedImageError(f"invalid sequence number {sequence!r:.80}: expected 1 to {SEQUENCE_DIGITS} digits")
     return sequence.zfill(SEQUENCE_DIGITS)

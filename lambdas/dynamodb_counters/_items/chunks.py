@@ -1,8 +1,6 @@
 """Chunks: many events in one item, their attributes in columns, compressed.
 
-A chunk is never changed, except that rows of erased events are taken out. Its rows are events that were accepted,
-values that later rows take back, of events that were retracted, and tombstones of events that were retracted before
-they came. The format is documented in docs/packed-events.md.
+A chunk is never changed, except that rows of erased events are taken out. docs/packed-events.md documents the format.
 """
 
 from __future__ import annotations
@@ -68,11 +66,7 @@ class Chunk:
 
 
 def chunk_key(event_name: str, part: str, start: int, number: int) -> tuple[str, str]:
-    """Partition and sort key of a chunk of the bucket that begins at `start`.
-
-    >>> chunk_key("view", "0", 1431856800, 12)
-    ('PACK#view#0', '2015-05-17T10:00:00Z#000012')
-    """
+    """Partition and sort key of a chunk of the bucket that begins at `start`."""
     begin = utc(max(start, FIRST_SECOND)).isoformat().replace("+00:00", "Z")
     return f"{PACK_PREFIX}{event_name}#{part}", f"{begin}#{number:06}"
 

@@ -45,11 +45,7 @@ def parse_number(text: str) -> Number:
 
 
 def format_number(value: Number) -> str:
-    """The canonical text of a finite number, the same for equal numbers: no exponent, no trailing zeros.
-
-    >>> format_number(Decimal("1.50")), format_number(Decimal("1E+2")), format_number(-0)
-    ('1.5', '100', '0')
-    """
+    """The canonical text of a finite number, the same for equal numbers: no exponent, no trailing zeros."""
     if isinstance(value, int):
         return str(int(value))
     text = format(value, "f")
@@ -146,11 +142,7 @@ def _number(name: str, value: float) -> Number:
 
 
 def plain_value(value: Mapping[str, Any]) -> Any:
-    """Numbers as int or Decimal, binary as bytes, lists, maps and sets as such.
-
-    >>> plain_value({"L": [{"S": "a"}, {"N": "1.5"}, {"NULL": True}]})
-    ['a', Decimal('1.5'), None]
-    """
+    """Numbers as int or Decimal, binary as bytes, lists, maps and sets as such."""
     [(kind, content)] = value.items()
     plain: Any = content  # S and BOOL
     match kind:
@@ -206,11 +198,7 @@ def key_text(name: str, value: object) -> str:
 
 
 def escape(text: str) -> str:
-    """Text without ``#`` and control characters, never empty.
-
-    >>> escape("50%#1"), escape("")
-    ('50%25%231', '%')
-    """
+    """Text without ``#`` and control characters, never empty: ``50%#1`` is ``50%25%231``."""
     return (text.translate(_ESCAPES) if UNSAFE.search(text) else text) or EMPTY
 
 

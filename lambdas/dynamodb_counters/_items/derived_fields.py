@@ -5,8 +5,7 @@
 stands for an attribute that is missing or null.
 
 In a text in the order of numbers ``o`` is 0, ``p`` begins those above and ``n`` those below: then the exponent in three
-digits, counted from the least one up, and the digits without zeros at the end. Digits of negative numbers are
-complements, and ``~`` ends them. A time is ``t`` and its moment in UTC.
+digits, from the least one up, and the digits; below 0 their complements and ``~``. A time is ``t`` and its UTC moment.
 
 Bins are those of DDSketch (https://arxiv.org/abs/1908.10693): bin i has the values above g^(i-1) up to g^i, with
 g = (1 + error) / (1 - error). Bounds are decimals, not floats: each machine puts a value into the same bin.
@@ -90,11 +89,7 @@ _TEXT: Final = re.compile(r"o|[np]\d{3}\d+~?|t\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d
 
 
 def ordered_text(value: Mapping[str, Any]) -> str:
-    """The text of a typed number, or of a time in ISO 8601.
-
-    >>> [ordered_text({"N": number}) for number in ("-2", "-1.5", "0", "0.2", "12", "13.1")]
-    ['n1257~', 'n12584~', 'o', 'p1292', 'p13112', 'p131131']
-    """
+    """The text of a typed number, such as ``p13112`` of 12, or of a time in ISO 8601."""
     if "N" not in value:
         event_seconds(value)
         moment = datetime.fromisoformat(value["S"]).astimezone(UTC).replace(tzinfo=None)
@@ -110,11 +105,6 @@ def ordered_text(value: Mapping[str, Any]) -> str:
 
 
 def value_of(text: str) -> Number | datetime:
-    """The number or time of a text.
-
-    >>> value_of("n12584~"), value_of("p13112")
-    (Decimal('-1.5'), 12)
-    """
     if text.startswith("t"):
         return datetime.fromisoformat(text[1:]).replace(tzinfo=UTC)
     if text == "o":
@@ -148,11 +138,7 @@ class Derivation(NamedTuple):
 
 
 def parts_of(field: str) -> tuple[str, str, str | None]:
-    """The path of a field, the name of its derivation or "", and its default.
-
-    >>> parts_of("address.city"), parts_of("at:day?never")
-    (('address.city', '', None), ('at', 'day', 'never'))
-    """
+    """The path of a field, the name of its derivation or "", and its default."""
     marked, is_defaulted, default = field.partition(DEFAULT_MARK)
     path, _, derived = marked.partition(DERIVED_MARK)
     return path, derived, default if is_defaulted else None
