@@ -52,20 +52,16 @@ class Shard:
 
     def __init__(self) -> None:
         self.items: dict[str, Image] = {}
-        self.expired: list[Image] = []
-        """Last images of the items deleted by TTL."""
         self.records: list[Record] = []
 
     def __repr__(self) -> str:
-        return f"Shard(records={self.records}, items={self.items}, expired={self.expired})"
+        return f"Shard(records={self.records}, items={self.items})"
 
     def write(self, key: str, new: Image | None, *, expired: bool = False) -> None:
         """Put an item; or delete the one that is there, perhaps as the TTL process does."""
         old = self.items.pop(key, None)
         if new is not None:
             self.items[key] = new
-        if old is not None and expired:
-            self.expired.append(old)
         if new != old:
             # Numbers grow by a digit on the way, as they do in real streams.
             sequence = 10**20 - 5 + 3 * len(self.records)

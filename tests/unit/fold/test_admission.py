@@ -6,7 +6,6 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -91,23 +90,3 @@ def test_the_door_refuses_exactly_what_the_fold_would_quarantine(some: dict[str,
             continue
         folded = fold(_PLAN, changes_of([inserted(item, NOW)]))
         assert (_PLAN.refusal(item, NOW) is None) == (folded.unfoldable == [])
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "reason"),
-    [
-        ("at", "2026-19-39T29:59:59Z", "daily: '2026-19-39T29:59:59Z' is not an ISO 8601 time"),
-        ("at", NOW + 901, "recent: 'at' lies 901 s in the future"),
-        ("bytes", "5", "by: attribute 'bytes' is not a number"),
-        ("url", None, "by: attribute 'url' is neither a string nor a number"),
-        ("tags", ["a", "b", "c", "d"], "tagged: invalid group"),
-        ("place", {}, "recent: attribute 'place.city' is missing"),
-    ],
-)
-def test_each_declaration_says_why(name: str, value: Any, reason: str) -> None:
-    item = {**typed_item(_VIEW, _GOOD), **typed_item(None, {name: value})}
-
-    refusal = _PLAN.refusal(item, NOW)
-
-    assert refusal is not None
-    assert refusal.startswith(reason)

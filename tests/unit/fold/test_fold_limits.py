@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from dynamodb_counters import Aggregate, Count, Distinct, Event, Window
+from dynamodb_counters import Aggregate, Count, Event, Window
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._fold import contributions
@@ -46,11 +46,9 @@ def _fold(declared: Any, *images: Image) -> Folded:
 @pytest.mark.parametrize(
     "declared",
     [
-        _BY_URL,
         Aggregate("pair", _VIEW, pk="PAIR#{url}", sk="ID#{id}", measures={"n": Count()}),
         Aggregate("each", _VIEW, pk="URL#{url}", sk="TAG#{tags[]}", measures={"n": Count()}),
         Window("window", _VIEW, pk="URL#{url}", time="at"),
-        Distinct("distinct", _VIEW, pk="ALL", sk="ALL", member="url"),
     ],
     ids=lambda declared: declared.name,
 )
@@ -89,21 +87,13 @@ def test_an_image_touches_as_many_groups_as_declared() -> None:
     assert "invalid group 'tags[]', 'cats[]': expected at most 12 groups of 'by_tags' per item, found 13" in held.reason
 
 
-@pytest.mark.parametrize(
-    "declared",
-    [
-        _BY_TAGS,
-        Distinct("distinct", _VIEW, pk="TAG#{tags[]}", sk="CATS", member="cats[]"),
-    ],
-    ids=lambda declared: declared.name,
-)
-def test_too_many_groups_are_refused_before_they_are_made(declared: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_groups_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     def made(*_: Any) -> None:
         raise AssertionError("36 million groups")
 
     monkeypatch.setattr(contributions, "product", made)
 
-    folded = _fold(declared, _view(tags=6_000, cats=6_000))
+    folded = _fold(_BY_TAGS, _view(tags=6_000, cats=6_000))
 
     assert (folded.deltas, len(folded.unfoldable)) == ([], 1)
 

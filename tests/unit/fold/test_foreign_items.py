@@ -51,14 +51,7 @@ def test_a_key_has_the_fields_of_its_segments_or_does_not_match(key: str) -> Non
         assert shown is None
 
 
-@given(_TEXTS, _TEXTS)
-def test_different_keys_are_different_groups(one: str, two: str) -> None:
-    keys = [f"CUSTOMER#{text.replace('#', '')}" for text in (one, two)]
-    found = counted(ORDERS, *(record(number, order(key)) for number, key in enumerate(keys, 1)))
-    assert len(found) == len({*keys})
-
-
-@given(st.integers(-(10**12), 10**12) | st.decimals(-100, 100, places=2), st.booleans())
+@given(st.integers(-(10**12), 10**12) | st.just(10**37) | st.decimals(-100, 100, places=2), st.booleans())
 def test_a_number_in_a_key_is_text_and_number(number: int | Decimal, in_string: bool) -> None:
     source = Items("reading", sk="V#{value}" if in_string else "{value}", keys=TableKeys("sensor", "at"))
     total = Aggregate("total", source, pk="ALL", sk="{value}", measures={"sum": Sum("value")})
@@ -69,15 +62,7 @@ def test_a_number_in_a_key_is_text_and_number(number: int | Decimal, in_string: 
     assert found == ({(str(number),): {"sum": number}} if number else {})
 
 
-@pytest.mark.parametrize("text", ["007", "-0.5", "12345678901234567890123456789012345678"])
-def test_text_of_digits_is_a_number_as_well(text: str) -> None:
-    source = Items("i", pk="N#{n}", where=Attr("n").eq(Decimal(text)) & Attr("n").eq(text), keys=TableKeys("id"))
-    assert counted(
-        Aggregate("a", source, pk="{n}", sk="S", measures={"n-sum": Sum("n")}), record(1, {"id": {"S": f"N#{text}"}})
-    )
-
-
-@pytest.mark.parametrize("text", ["", "1e5", "٣", "1_000", " 1", "1.", "NaN", "1" * 39])
+@pytest.mark.parametrize("text", ["", "1e5", "٣", "1_000", " 1", "1.", "1" * 39])
 def test_other_text_is_no_number(text: str) -> None:
     source = Items("i", pk="N#{n}", keys=TableKeys("id"))
     plan = Plan((Aggregate("a", source, pk="A", sk="S", measures={"sum": Sum("n")}),))

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import InvalidArgumentError, Sum, Window
-from dynamodb_counters._fold.deltas import Folded
 from simulation.night import NIGHT
 from tests.unit.fold.buckets import JOB, Buckets, fold
 
@@ -70,21 +69,6 @@ def test_a_late_event_is_quarantined_where_the_window_says_so() -> None:
     assert (len(kept.deltas), kept.unfoldable) == (len(window._kept_tiers), [])
     assert refused.deltas == []
     assert "too late" in refused.unfoldable[0].reason
-
-
-def _hours(folded: Folded) -> dict[Any, Any]:
-    return {delta.group[-1] * 3600: delta.measures["total"] for delta in folded.deltas}
-
-
-@pytest.mark.parametrize(
-    ("retention", "at", "created"),
-    [(None, 0, _MAY), (_25_HOURS, _MAY + 10**9, _MAY), (None, _MAY, None)],
-    ids=["any age", "any future", "no time"],
-)
-def test_events_that_need_not_be_judged_count(retention: timedelta | None, at: int, created: float | None) -> None:
-    folded = fold(replace(_JOBS, retention=retention), [(at, 1)], created)
-
-    assert (_hours(folded), folded.late, folded.unfoldable) == ({at // 3600 * 3600: 1}, 0, [])
 
 
 @pytest.mark.parametrize("limit", [{"retention": _25_HOURS}, {"future_tolerance": timedelta(0)}])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal, localcontext
-from enum import Enum, IntEnum, StrEnum
+from enum import Enum
 from fractions import Fraction
 from typing import Any
 from uuid import UUID
@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamodb_counters import Aggregate, Count, Counter, Counters, Event, RejectedEventError, Sum
+from dynamodb_counters import Aggregate, Count, Counter, Counters, Event, Sum
 from dynamodb_counters._items.conversions import (
     EXACT,
     converted,
@@ -48,14 +48,6 @@ class _Text(str, Enum):  # noqa: UP042 - such enums print as their names
     RED = "red"
 
 
-class _Name(StrEnum):
-    RED = "red"
-
-
-class _Level(IntEnum):
-    HIGH = 3
-
-
 class _NumPyLike(float):
     def __repr__(self) -> str:
         return f"float64({float(self)})"
@@ -73,8 +65,6 @@ _CLEAR: list[tuple[Any, dict[str, str]]] = [
     (_Color.RED, {"S": "red"}),
     (_Color.DEPTH, {"N": "7"}),
     (_Text.RED, {"S": "red"}),
-    (_Name.RED, {"S": "red"}),
-    (_Level.HIGH, {"N": "3"}),
     (3.0, {"N": "3"}),
     (-0.0, {"N": "0"}),
     (9.99, {"N": "9.99"}),
@@ -154,13 +144,6 @@ def test_every_door_knows_an_event_by_the_same_key(counters: Counters) -> None:
     assert sold == {"sold": 2}
 
 
-def test_a_refused_value_is_named_by_its_attribute(counters: Counters) -> None:
-    with pytest.raises(RejectedEventError, match=r"^invalid price=nan: expected a finite number$") as refused:
-        counters.accept(_SALE, {"day": 1, "id": 1, "price": math.nan})
-
-    assert (refused.value.argument, refused.value.expected) == ("price", "a finite number")
-
-
 @given(st.sampled_from(sorted(BY_NAME)), _MOMENTS)
 def test_each_bucket_of_a_time_is_a_text_of_its_field(tier: str, moment: datetime) -> None:
     made = derivation(tier)
@@ -181,12 +164,6 @@ def test_each_bucket_of_a_time_is_a_text_of_its_field(tier: str, moment: datetim
 )
 def test_another_text_is_never_one_of_a_derived_field(field: str, text: str) -> None:
     assert expected_text(field, text) is not None
-
-
-def test_words_say_which_texts_a_field_can_have() -> None:
-    assert expected_text("at:hour", "10") == "a UTC hour such as '2026-11-20T00'"
-    assert expected_text("at:day?never", "x") == "a UTC day such as '2026-11-20', or 'never'"
-    assert expected_text("at:day?never", "never") is None
 
 
 @given(_NUMBERS)
