@@ -126,7 +126,8 @@ def _derived(row: Row, field: str) -> str:
 def _measure(measure: Any, rows: Sequence[Row], literal: bool) -> Any:
     if isinstance(measure, Count):
         return len(rows)
-    values = [Fraction(_find(row, measure.attribute, literal)) for row in rows]
+    found = (_find(row, measure.attribute, literal) for row in rows)
+    values = [Fraction(measure.default if value is None else value) for value in found]
     if isinstance(measure, Sum):
         return sum(value if measure.cap is None else min(value, Fraction(measure.cap)) for value in values)
     if isinstance(measure, Average):

@@ -33,6 +33,7 @@ _GROUPS = [
 NOWHERE = {"code:class": "8xx", "place.zip:class?unknown": "9xx"}
 """Texts of derived fields that no item has."""
 _TEXTS = ("team", "place.city", "member")
+_POINTS = ("points",)
 _BINS = [(1,), (1, 2, 3), (-1, 0, Decimal("0.5"), 4), (2, 5, 12), (0,)]
 
 values = st.fixed_dictionaries(
@@ -47,7 +48,7 @@ values = st.fixed_dictionaries(
         "kind": st.sampled_from(["game", "game", "other"]),
         "code": st.sampled_from([100, 200, 299, Decimal("404"), 999]),
     },
-    optional={"plan": st.sampled_from([None, "pro", "none"])},
+    optional={"plan": st.sampled_from([None, "pro", "none"]), "bonus": st.sampled_from([None, 0, 2])},
 )
 """Attributes of an item."""
 
@@ -104,6 +105,9 @@ def _measures(numbers: tuple[str, ...]) -> st.SearchStrategy[dict[str, Any]]:
         st.builds(Histogram, number, at_least=bins),
         st.builds(Histogram, number, bounds=bins),
     )
+    if numbers == _POINTS:
+        bonus, default = st.just("bonus"), st.sampled_from([0, 1, Decimal("0.5")])
+        measure |= st.builds(Sum, bonus, default=default) | st.builds(Average, bonus, default=default)
     return st.dictionaries(st.sampled_from("uvw"), measure, min_size=1)
 
 
