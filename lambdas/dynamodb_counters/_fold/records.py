@@ -8,7 +8,7 @@ other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations import Declaration, Items
@@ -51,40 +51,33 @@ class Origin:
     created: float
 
 
+@dataclass(eq=False, slots=True)
 class Change:
-    """Request of one delivered record to the fold.
+    """Request of one delivered record to the fold, or of the one that quarantine held, once it is redriven."""
 
-    Usually `record` is the delivered record itself. After a redrive it is the record that quarantine held, or there is
-    a quarantined `delta` instead of images; sequence number and creation time are always those of the delivered record.
-    `names` are the declarations that count it; None for all. `is_foreign` is whether its item lies in a source table
-    or in the table of the counts; None if they are one table. `failure` says why what was redriven cannot be read.
-    `origin` is the record that was put aside; None of a delivered one. `aside` has the declarations by which an earlier
-    delivery could not count an image or a part of it, by its name; None for all: these leave it to the quarantine.
-    """
+    delivered: InitVar[Record]
+    redriven: InitVar[Record | None] = None
+    _: KW_ONLY
+    delta: QuarantinedDelta | None = None
+    """What a redrive adds instead of images."""
+    names: frozenset[str] | None = None
+    """The declarations that count it; None for all."""
+    is_foreign: bool | None = None
+    """Whether its item lies in a source table or in the table of the counts; None if they are one table."""
+    failure: str = ""
+    """Why what was redriven cannot be read."""
+    origin: Origin | None = None
+    """The record that was put aside; None of a delivered one."""
+    aside: Aside = field(default_factory=dict)
+    record: Record = field(init=False)
+    sequence: str = field(init=False)
+    created: float | None = field(init=False)
 
-    __slots__ = ("aside", "created", "delta", "failure", "is_foreign", "names", "origin", "record", "sequence")
-
-    def __init__(
-        self,
-        delivered: Record,
-        record: Record | None = None,
-        *,
-        delta: QuarantinedDelta | None = None,
-        names: frozenset[str] | None = None,
-        is_foreign: bool | None = None,
-        failure: str = "",
-        origin: Origin | None = None,
-    ) -> None:
+    def __post_init__(self, delivered: Record, redriven: Record | None) -> None:
         arrival = delivered["dynamodb"]
         self.sequence = padded(arrival["SequenceNumber"])
-        self.created: float | None = arrival.get("ApproximateCreationDateTime")
-        self.record = delivered if record is None else record
-        self.delta = delta
-        self.names = names
-        self.is_foreign = is_foreign
-        self.failure = failure
-        self.origin = origin
-        self.aside: Aside = {}
+        self.created = arrival.get("ApproximateCreationDateTime")
+        self.record = delivered if redriven is None else redriven
 
     def is_aside(self, image_name: str, declaration: str) -> bool:
         names, _ = self.aside.get(image_name, ((), False))
