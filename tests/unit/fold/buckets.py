@@ -14,7 +14,7 @@ from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters.testing import one_by_one
 from simulation.memory_table import MemoryTable
-from tests.unit.fold.streams import Record, image, record
+from tests.unit.fold.streams import image, record
 
 JOB = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}")
 Number = int | Decimal
@@ -43,10 +43,6 @@ class Buckets(MemoryTable):
 
 def fold(window: Window, happened: Iterable[tuple[int, Number]], created: float | None = None) -> Folded:
     """One new event of customer ``c`` per moment and number, folded."""
-    records = [job(index, created, at=second, amount=number) for index, (second, number) in enumerate(happened)]
+    images = [image("job", customer="c", at=second, amount=number) for second, number in happened]
+    records = [record(10**20 + index, new, created=created) for index, new in enumerate(images)]
     return fold_changes(Plan((window,)), changes_of(records))
-
-
-def job(index: int, created: float | None, **values: Any) -> Record:
-    """The stream record of a new event."""
-    return record(10**20 + index, image("job", **{"customer": "c", **values}), created=created)

@@ -1,16 +1,15 @@
-"""Limits of what one image may ask of the table, and writes of a batch: one UpdateItem a touched group and bucket."""
+"""Limits of what one image may ask of the table, and of what a batch does: one update a touched group and bucket."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Window
-from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._fold import contributions
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES
@@ -18,17 +17,16 @@ from dynamodb_counters._fold.deltas import Folded
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change, changes_of
-from dynamodb_counters._table import Table
-from simulation.memory_table import MemoryTable
+from dynamodb_counters._fold.updates import Update
+from dynamodb_counters.exactly_once import Watermark
 from tests.cpu_time import cpu_seconds_below
-from tests.unit.fold.buckets import JOB, job
+from tests.unit.fold.buckets import JOB
+from tests.unit.fold.buckets import fold as fold_window
 from tests.unit.fold.streams import NOW, Image, image, record
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _BY_URL = Aggregate("by_url", _VIEW, pk="URL#{url}", sk="S", measures={"n": Count()})
 _BY_TAGS = Aggregate("by_tags", _VIEW, pk="TAG#{tags[]}", sk="CAT#{cats[]}", measures={"n": Count()})
-_NOW = 1_790_000_000
-_HOUR, _DAY = 3600, 86_400
 _JOBS = Window("jobs", JOB, pk="CUSTOMER#{customer}", time="at", future_tolerance=None)
 _MONTH = replace(_JOBS, longest=timedelta(days=30))
 _FINE = replace(_MONTH, precision=timedelta(seconds=1))
@@ -109,47 +107,27 @@ def test_a_correction_of_many_groups_is_compared_in_no_time() -> None:
     assert [(delta.group, delta.measures) for delta in folded.deltas] == [(("tags9999",), {"n": -1})]
 
 
-class Client(MemoryTable):
-    """Notes the updates of groups."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda: _NOW)
-        self.updates: list[dict[str, Any]] = []
-
-    def update_item(self, **update: Any) -> dict[str, Any]:
-        if not update["Key"]["pk"]["S"].startswith("CHECKPOINT#"):
-            self.updates.append(update)
-        return super().update_item(**update)
-
-
-def _written(window: Window, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    client = Client()
-    table = Table(client.name, cast("Any", client), clock=lambda: _NOW)
-    aggregator = Aggregator(table, (window,), quarantine_retention_seconds=1)
-    report = aggregator.handle({"shardId": "shardId-1", "Records": records})
-    assert report.updated == len(client.updates)
-    return client.updates
-
-
-def _at(place: int, at: int, customer: str = "c") -> dict[str, Any]:
-    return job(place, _NOW, at=at, customer=customer)
+_START = NOW // 86_400 * 86_400
 
 
 @pytest.mark.parametrize(
     ("window", "buckets"),
     [(_JOBS, {"H": 48}), (_MONTH, {"H": 48, "D": 2}), (_FINE, {"M": 48 * 12, "H": 48, "D": 2})],
 )
-def test_a_batch_writes_each_touched_bucket_once(window: Window, buckets: dict[str, int]) -> None:
-    start = _NOW // _DAY * _DAY
-    updates = _written(window, [_at(place, start + place * 300) for place in range(48 * 12)])
-    keys = [(update["Key"]["pk"]["S"], update["Key"]["sk"]["S"]) for update in updates]
+def test_a_batch_touches_each_bucket_once(window: Window, buckets: dict[str, int]) -> None:
+    folded = fold_window(window, [(_START + place * 300, 1) for place in range(48 * 12)], NOW)
 
-    assert len(keys) == len(set(keys))
-    assert Counter(sk.split("#")[2] for _, sk in keys) == buckets
+    assert Counter(delta.group[-2] for delta in folded.deltas) == buckets
 
 
 def test_the_largest_update_is_within_an_expressions_4_kb() -> None:
-    start = _NOW // _DAY * _DAY
-    updates = _written(_FINE, [_at(place, start + place * 13) for place in range(_DAY // 13)])
+    deltas = fold_window(_FINE, [(_START + place * 13, 1) for place in range(86_400 // 13)], NOW).deltas
+    watermark = Watermark("shardId-1")
+    longest = 0
+    for delta in deltas:
+        update = Update(delta.layout, delta.group, delta.measures, "")
+        update.attributes[watermark.name] = watermark.bound(1)
+        request = update.request("table", (watermark.name, watermark.bound(1)))
+        longest = max(longest, len(request["UpdateExpression"]))
 
-    assert max(len(update["UpdateExpression"]) for update in updates) < 4096
+    assert longest < 4096
