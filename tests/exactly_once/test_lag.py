@@ -13,7 +13,7 @@ from dynamodb_counters._control.registry import FILLING, read_registry
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
-from tests.exactly_once.test_backfill import KINDS, NUMBER, ORDER, REVENUE, Live, backfill, delete, feeds, put
+from tests.exactly_once.test_backfill import NUMBER, ORDER, REVENUE, Live, backfill, delete, feeds, put
 
 _DECLARED: dict[str, Any] = {
     "one group": Aggregate("orders", ORDER),
@@ -68,7 +68,7 @@ def test_what_nothing_counts_is_not_waited_for() -> None:
 
 
 def test_a_table_that_nothing_counts_is_refused() -> None:
-    live = Live(KINDS["pages"][0], founds=False)
+    live = Live(REVENUE, founds=False)
     with pytest.raises(BackfillError, match="nothing counts the table"):
         wait_until_counted(_idle(live), feeds(live.bench), 1)
 

@@ -1,4 +1,4 @@
-"""A backfill: names brought to where they would be had they always been counted; its price; and the drop of names.
+"""A backfill: names brought to where they would be had they always been counted; and the drop of names.
 
 emptied    nobody folds the names, and none of their items is left
 opened     they are filled from `since` on, which lies ahead; every process knows of it by then
@@ -9,31 +9,25 @@ complete   readers say so
 
 Each step of emptying is a write to the registry, or a wait for those who rely on what it was before. A process may die
 in any of them, and another one goes on; two that empty the same name do not disturb each other.
-
-The price is estimated from a sample of each table, in a Scan's order, that nothing else reads. The Scan's units follow
-from the size of a table; what the run writes of it, from the sample: a page of each item's contributions, and an update
-per group. The sample's halves say how groups go on. Where they have groups in common, Lincoln and Petersen's estimate
-holds: the groups of one half, times those of the other, by those in both. Where they have none, each further item
-brings as many as the sample's did.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Any, ClassVar, Final, Self
 
 from dynamodb_counters._assumptions import FRESH, KNOWN_AT_ONCE, ONE_CLOCK
-from dynamodb_counters._backfill.feeds import Scan, ServiceTime, is_emulated, paid_write, scan_page, units_of
+from dynamodb_counters._backfill.feeds import ServiceTime, is_emulated, paid_write, scan_page, units_of
 from dynamodb_counters._backfill.runner import COMPLETE as ENDED
 from dynamodb_counters._backfill.runner import DRAINING, Progress, Runner, State, Totals, Work, baselines, withheld
 from dynamodb_counters._commit.checkpoints import Checkpoints
 from dynamodb_counters._commit.commit import Committer, Part, Pruner
-from dynamodb_counters._control.counted_names import is_moot, plan_of
+from dynamodb_counters._control.counted_names import is_moot
 from dynamodb_counters._control.registry import (
     COMPLETE,
     COUNTING,
@@ -48,14 +42,14 @@ from dynamodb_counters._control.registry import (
     write_registry,
 )
 from dynamodb_counters._control.registry import State as RegistryState
-from dynamodb_counters._control.run_items import Run, ScannedItem, found_by, new_run, pack_scanned
-from dynamodb_counters._declarations import Aggregate, Declaration, Direct
+from dynamodb_counters._control.run_items import Run, found_by
+from dynamodb_counters._declarations import Declaration, Direct
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.groups import with_below
 from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import padded
-from dynamodb_counters._items.bookkeeping import READ_UNIT_BYTES, WRITE_UNIT_BYTES, update_as_seen
+from dynamodb_counters._items.bookkeeping import update_as_seen
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import BASELINE, PK, SK, TYPE
 from dynamodb_counters._quarantine.quarantine import RETENTION, Quarantine, confirm, settle
@@ -76,12 +70,6 @@ _PARTS: Final = 1 << 60
 
 _SETTLING: Final = 5 * MINUTE
 """Seconds after which an aggregate that has not caught up lags, as counts may."""
-
-SAMPLED: Final = 1000
-"""Items of each table, at most."""
-
-_PAGED_GROUP_BYTES: Final = 30
-"""About how much of a page a group takes, and its update pays for."""
 
 
 def names_to_fill(registry: Registry, names: Collection[str] = ()) -> list[Entry]:
@@ -280,18 +268,12 @@ class Backfill(Emptying, Runner):
     """Entries of the quarantine that wait for what was filled: it cannot count them."""
     _kind = "backfill"
 
-    def estimate(self) -> tuple[list[str], Estimate]:
-        """The names that a run would fill, and about what it would take."""
-        registry, now = self._registry(), math.ceil(self.now())
-        entries = names_to_fill(registry, self.names)
-        filled = {entry.name: entry.entering(FILLING, now) for entry in entries}
-        if not filled:
-            return [], Estimate()
-        run = Run(new_run("backfill"), "backfill", now, scanned_names(entries))
-        plan = plan_of(Registry(registry.header, {**registry.entries, **filled}))
-        declared = [each for each in registry.declarations if each.name in run.names]
-        found = estimate(self._scanning(run, plan, self.segments), declared)
-        return sorted(filled), found
+    def preview(self) -> tuple[list[str], int, int]:
+        """The names that a run would fill, and about how many items and bytes it would read for them."""
+        names = [entry.name for entry in names_to_fill(self._registry(), self.names)]
+        described = self._described()
+        items, size = (sum(table.get(name, 0) for table in described) for name in ("ItemCount", "TableSizeBytes"))
+        return names, items, size
 
     def _prepare(self) -> Iterator[Progress]:
         entries = names_to_fill(self._registry(), self.names)
@@ -413,58 +395,3 @@ class Backfill(Emptying, Runner):
         """Give a run up: what it has filled goes stale."""
         changes = self._changes(registry, state, STALE)
         return write_registry(self.table, registry, changes, also=self._also(state))
-
-
-@dataclass(slots=True)
-class Estimate:
-    """Of a backfill: items and bytes of the tables as DynamoDB describes them, up to six hours ago, and units."""
-
-    items: int = 0
-    bytes: int = 0
-    sampled: int = 0
-    """Items that the sample has."""
-    units: float = 0.0
-
-    def document(self) -> dict[str, int]:
-        return {"items": self.items, "bytes": self.bytes, "sampled": self.sampled, "units": math.ceil(self.units)}
-
-
-def estimate(scan: Scan, declarations: Iterable[Declaration]) -> Estimate:
-    """Estimate what a scan, and adding what it has found to groups of `declarations`, take."""
-    found, by_name = Estimate(), {each.name: each for each in declarations}
-    for source in scan.sources:
-        described: Any = source.table.client.describe_table(TableName=source.table.name)["Table"]
-        asked: Any = {"ConsistentRead": False, "Limit": max(1, SAMPLED // scan.segments)}
-        pages = [scan_page(source.table, segment, scan.segments, None, **asked) for segment in range(scan.segments)]
-        sample = [item for page in pages for item in page["Items"]]
-        size, items = described.get("TableSizeBytes", 0), described.get("ItemCount", 0)
-        items = max(items if any("LastEvaluatedKey" in page for page in pages) else 0, len(sample))
-        found.items, found.bytes = found.items + items, found.bytes + size
-        found.sampled += len(sample)
-        rows = list(scan.rows(source, sample, []))
-        share = len(sample) / items if items else 1.0
-        written = len(pack_scanned(rows)) / share / WRITE_UNIT_BYTES if rows else 0.0
-        found.units += max(scan.segments, size / READ_UNIT_BYTES)
-        found.units += max(scan.segments, items / scan.page_items, written)
-        found.units += sum(_groups(rows, name, share) * _units(each) for name, each in by_name.items())
-    return found
-
-
-def _groups(rows: list[ScannedItem], name: str, share: float) -> float:
-    """How many groups of a declaration all items have, of which the rows are a share."""
-    middle = len(rows) // 2
-    one, other = (
-        {ref for row in half for ref in row.sums if ref[0] == name} for half in (rows[:middle], rows[middle:])
-    )
-    known, common = len(one | other), len(one & other)
-    linear = known / share
-    return max(known, min(linear, len(one) * len(other) / common)) if common else linear
-
-
-def _units(declaration: Declaration) -> float:
-    """About the write units of adding to a group: its item is new, and small."""
-    if not isinstance(declaration, Aggregate):
-        return 1.0
-    if declaration.pages:
-        return _PAGED_GROUP_BYTES / WRITE_UNIT_BYTES
-    return 2.0 if declaration.ranking is not None else 1.0

@@ -450,9 +450,7 @@ class Runner(Work, ABC):
 
     def _scan(self, state: State) -> Iterator[Progress]:
         scan = self._scanning(state.run, self._plan(state), state.segments)
-        tables = [source.table for source in scan.sources]
-        described = [table.client.describe_table(TableName=table.name)["Table"] for table in tables]
-        total = sum(table.get("ItemCount", 0) for table in described)
+        total = sum(table.get("ItemCount", 0) for table in self._described())
         try:
             for scanned in scan.rounds():
                 state.items = scanned
@@ -466,6 +464,11 @@ class Runner(Work, ABC):
         if state.phase == SCANNING:
             state.ended_at = self.now()
         self._enter(state, SCANNING, DRAINING)
+
+    def _described(self) -> list[Mapping[str, Any]]:
+        """What DynamoDB says of the tables, up to six hours late."""
+        tables = [source.table for source in self.feeds.tables(self.table)]
+        return [table.client.describe_table(TableName=table.name)["Table"] for table in tables]
 
     def _scanning(self, run: Run, plan: Plan, segments: int) -> Scan:
         declared = [program.layout.declaration for program in plan.programs.values()]

@@ -16,7 +16,6 @@ import click
 import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count
-from dynamodb_counters._backfill.backfill import Estimate
 from dynamodb_counters._backfill.verification import Difference
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._dev import cdk, deployed
@@ -131,7 +130,7 @@ def _verification(monkeypatch: pytest.MonkeyPatch) -> None:
         compared=1,
         groups=lambda *_: 1,
         repair=lambda **_: (1, 0),
-        estimate=lambda: ([TEXT], Estimate(items=1)),
+        preview=lambda: ([TEXT], 1, 1),
     )
     monkeypatch.setattr(verifying, "runner_of", lambda *_, **__: over)
     monkeypatch.setattr(verifying, "work_off", lambda *_: {"run": TEXT, "seconds": 1, "units": 1, "items": 1})

@@ -399,8 +399,7 @@ def _count(declared: Any, **values: Any) -> Callable[[], Any]:
         (_count(WINDOW, at=[1]), "window: [1] is not a time"),
         (_count(WINDOW, at=False), "window: False is not a time"),
         (_count(WINDOW, at="2016-12-31T23:59:60Z"), "'2016-12-31T23:59:60Z' is a leap second"),
-        (_count(Aggregate("a", EVENT, by="s:class"), s=None), "a: null is no number that is one of '1xx'"),
-        (_count(Aggregate("a", EVENT, by="s:1,2"), s="x"), "a: 'x' is no number that is one of '..1'"),
+        (_count(Aggregate("a", EVENT, by="s:class"), s=None), "a: null is no number from 100 to below 1000"),
         (_count(Aggregate("a", EVENT, by="s:log0.1"), s={"x": None}), "a: {'x': None} is no number"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
@@ -73,14 +72,13 @@ def backfill(session: Session, names: tuple[str, ...], *, run: str, dry_run: boo
     if run and (names or dry_run):
         raise click.UsageError(_GO_ON)
     if not run:
-        planned, found = runner_of(session, Backfill, names=names, **manner).estimate()
-        listed, much = ", ".join(planned), f"{number(found.items)} items, {number(found.bytes)} bytes"
-        about = f"about {number(math.ceil(found.units))} units, by a sample of {counted(found.sampled, 'item')}"
-        if dry_run or not listed:
-            would = f"would backfill {listed}: {much}; {about}" if listed else _NOTHING
-            session.emit({"names": planned, **found.document()}, would)
+        planned, items, size = runner_of(session, Backfill, names=names, **manner).preview()
+        about = f"{', '.join(planned)}: {number(items)} items, {number(size)} bytes"
+        if dry_run or not planned:
+            document = {"names": planned, "items": items, "bytes": size}
+            session.emit(document, f"would backfill {about}" if planned else _NOTHING)
             return DONE
-        if not session.confirm(f"Backfill {listed}: {much}; {about}?", yes=yes):
+        if not session.confirm(f"Backfill {about}?", yes=yes):
             return FOUND
     runner = runner_of(session, Backfill, names=names, run=run, **manner)
     work = work_off(session, runner)
