@@ -33,7 +33,7 @@ _OWN: Final = (
     *("partition_key", "point_in_time_recovery_specification", "sort_key", "time_to_live_attribute"),
 )
 """Arguments of CDK's table that this one chooses itself."""
-_ERASE: Final = ("DeleteItem", "GetItem", "PutItem", "Query", "Scan", "UpdateItem")
+_ERASE: Final = ("DeleteItem", "PutItem", "Query", "Scan", "UpdateItem")
 _TABLE_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 _TABLE_ARN: Final = re.compile(rf"arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]{{12}}:table/{_TABLE_NAME.pattern}")
 

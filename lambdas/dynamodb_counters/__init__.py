@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from dynamodb_counters._writes.outcomes import OutcomeStatus as OutcomeStatus
     from dynamodb_counters.errors import ChangedError as ChangedError
     from dynamodb_counters.errors import CountersError as CountersError
-    from dynamodb_counters.errors import EraseError as EraseError
     from dynamodb_counters.errors import InvalidArgumentError as InvalidArgumentError
     from dynamodb_counters.errors import RejectedEventError as RejectedEventError
     from dynamodb_counters.errors import UnavailableError as UnavailableError
@@ -71,7 +70,7 @@ _NAMES = {
     "_reads.span_reads": "Distribution Integral WindowCount WindowReader",
     "_quarantine.quarantine": "Quarantined",
     "_writes.outcomes": "Outcome Outcomes OutcomeStatus",
-    "errors": "ChangedError CountersError EraseError InvalidArgumentError RejectedEventError "
+    "errors": "ChangedError CountersError InvalidArgumentError RejectedEventError "
     "UnavailableError UncountedError UnknownMeasureError",
     "_writes.leases": "Leases",
 }

@@ -23,7 +23,7 @@ from dynamodb_counters._declarations import (
 from dynamodb_counters._declarations.checks import require_bool, require_count, require_duration
 from dynamodb_counters._declarations.composites import require_declaration
 from dynamodb_counters._declarations.groups import Given, given
-from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Uncounted
+from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser
 from dynamodb_counters._quarantine import quarantine
 from dynamodb_counters._quarantine.quarantine import Quarantined
 from dynamodb_counters._reads.events import LINES, EventReads, Explanation, explain
@@ -215,18 +215,12 @@ class Counters(EventReads, GroupReads, WindowReads):
         """
         return accept.retract(self._table, event, values)
 
-    def erase(
-        self,
-        event: Event,
-        values: Mapping[str, Any],
-        *,
-        counts: CountsOfErased,
-        uncounted: Uncounted = "refuse",
-    ) -> Erased:
+    def erase(self, event: Event, values: Mapping[str, Any], *, counts: CountsOfErased) -> Erased:
         """Erase events wherever the table and its quarantine hold them.
 
-        Safe to repeat. Run it again once the stream's records are counted: what was on its way is found then. See
-        docs/erasure.md for what it cannot reach.
+        Safe to repeat. Run it again once the stream's records are counted: what was on its way is found then. What
+        waits in quarantine to be counted stays until it is redriven or discarded. docs/erasure.md says what is out of
+        its reach.
 
         Parameters
         ----------
@@ -235,10 +229,8 @@ class Counters(EventReads, GroupReads, WindowReads):
             Fields of the key: events with these values are erased. Without the partition's, the table is read.
         counts : {"keep", "take_back"}
             ``"keep"``: counts stay as when events expire. ``"take_back"``: the stream subtracts them, as by `retract`.
-        uncounted : {"refuse", "drop"}, optional
-            Fate of events that wait in quarantine to be counted. Default: `EraseError`, and nothing is erased.
         """
-        return Eraser(self._table, event, values).erase(counts, uncounted)
+        return Eraser(self._table, event, values).erase(counts)
 
     def explain(
         self,

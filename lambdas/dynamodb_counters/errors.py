@@ -5,7 +5,7 @@ CountersError
 ├── UnavailableError: InDoubtError
 ├── MalformedImageError (ValueError)
 ├── CheckpointError, CommitError: a batch of the stream is delivered again
-└── BackfillError, EraseError: nothing was done
+└── BackfillError: nothing was done
 """
 
 from __future__ import annotations
@@ -160,10 +160,6 @@ class CommitError(CountersError):
 
 class BackfillError(CountersError):
     """A backfill or verification cannot begin, or cannot be brought to its end; what was counted is as it was."""
-
-
-class EraseError(CountersError):
-    """Copies of the events wait to be counted, so that erasing them would leave wrong counts; nothing was erased."""
 
 
 _LONGEST: Final = 120

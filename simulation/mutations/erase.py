@@ -17,22 +17,10 @@ ERASE: Final = r"""
 ? test_verdicts.py::test_a_name_exceeds_its_sources_once_something_was_erased_that_it_counts
 
 == _erase/eraser.py
-* an erasure knows no name that came after it began
-- if not registry.names.keys() >= {*entry.names}:
-+ if False:
-? test_erase_waiting.py::test_an_erasure_that_began_before_a_name_came_discards_none_of_it
-* an entry that waits is erased without a discard
-- done = discard(self._table, entry, plan, origins)
-+ done = self._reduce(item, None) is None
-? test_erase_waiting.py::test_an_entry_that_is_erased_with_its_event_leaves_nothing_to_be_taken_back
-* an entry that comes meanwhile is erased without consent
-- is_left = is_left and not (drops and left is not None)
-+ is_left = False
-? test_erase_waiting.py::test_without_consent_an_entry_that_comes_meanwhile_stays
-* entries that a redrive counts are dropped
-- done = redrive(self._table, entry)
-+ done = self._reduce(item, None) is None
-? test_erase_waiting.py::test_an_entry_that_is_erased_with_its_event_leaves_nothing_to_be_taken_back
+* an entry is erased while it waits
+- stays = state == WAITING or
++ stays =
+? test_erase_waiting.py::test_an_entry_that_waits_stays_until_it_is_counted
 * entries of a backfill are erased while it goes on
 - state == PROVISIONAL and bool(read_registry(self._table).runs)
 + False

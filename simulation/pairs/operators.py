@@ -60,7 +60,7 @@ class Direct:
 
 
 class Erasing:
-    """Erases a person's events, in both modes; what waits to be counted is dropped, or refuses it."""
+    """Erases a person's events, in both modes; what waits to be counted stays."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -77,9 +77,8 @@ class Erasing:
         counts: Literal["keep", "take_back"] = draw.choice(("keep", "take_back"))
         if self._engine.forced.has(features.ERASED_KEPT, features.ERASED_BACK):
             counts = "keep" if self._engine.forced.has(features.ERASED_KEPT) else "take_back"
-        uncounted: Literal["refuse", "drop"] = draw.choice(("refuse", "refuse", "drop"))
         self._engine.call(
-            lambda table: Eraser(table, event, values).erase(counts, uncounted),
+            lambda table: Eraser(table, event, values).erase(counts),
             self._engine.noting(
                 features.ERASED_KEPT if counts == "keep" else features.ERASED_BACK,
                 self._engine.over(event.name),

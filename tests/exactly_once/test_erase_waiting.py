@@ -10,19 +10,15 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event
-from dynamodb_counters._control.registry import Registry, read_registry
-from dynamodb_counters._erase import eraser
 from dynamodb_counters._erase.eraser import Erased, Eraser
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import HOUR
-from dynamodb_counters.errors import EraseError
-from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HookedClient, once
 from simulation.oracle.chunks import rows_of
 from tests.exactly_once.test_backfill import backfill, mend, verification
 from tests.exactly_once.test_discards import KINDS, OF_EACH_KIND
 from tests.exactly_once.test_discards import World as Delivered
-from tests.exactly_once.test_erase import WRITES, dying
+from tests.exactly_once.test_erase import WRITES
 from tests.exactly_once.test_waiting_entries import AHEAD, PACKED, TAGS, VIEW, redrive_all, tags
 
 BOTH = pytest.mark.parametrize("counts", ["keep", "take_back"])
@@ -55,10 +51,10 @@ class World(Delivered):
         assert self.waiting() == 1
         self.bench.clock.advance(2 * HOUR)
 
-    def erase(self, counts: Any, uncounted: Any = "drop", hook: Callable[..., Any] | None = None) -> Erased:
+    def erase(self, counts: Any, hook: Callable[..., Any] | None = None) -> Erased:
         client: Any = self.bench.table if hook is None else HookedClient(self.bench.table, hook)
         reached = Table(self.bench.table.name, client, clock=self.bench.clock, sleep=lambda _: None)
-        return Eraser(reached, self.event, {"url": "/"}).erase(counts, uncounted)
+        return Eraser(reached, self.event, {"url": "/"}).erase(counts)
 
     def counts(self) -> tuple[int, int]:
         """Counts of the window and of the aggregate."""
@@ -71,9 +67,9 @@ class World(Delivered):
         return repr([{**item, "_chunk": rows_of(item)} if "_chunk" in item else item for item in items])
 
     def finish(self, counts: str) -> None:
-        """Erase until nothing is left, with everything delivered in between."""
+        """Redrive what waits, and erase, until nothing is left."""
         for _ in range(6):
-            self.stream.deliver()
+            redrive_all(self.bench, self.stream)
             found = self.erase(counts)
             if found == Erased():
                 return
@@ -93,98 +89,41 @@ class World(Delivered):
 @pytest.mark.parametrize("on_expiry", ["keep", "subtract"])
 @BOTH
 @OF_EACH_KIND
-def test_an_entry_that_is_erased_with_its_event_leaves_nothing_to_be_taken_back(
-    kind: str, counts: str, on_expiry: str
-) -> None:
+def test_an_entry_that_waits_stays_until_it_is_counted(kind: str, counts: str, on_expiry: str) -> None:
     world = World(kind, on_expiry)
     world.let_it_wait()
     found = world.erase(counts)
-    assert (found.quarantined, found.uncounted, found.left) == (1, 1, 0)
-    assert "'/'" not in world.stored()
+    assert (found.events + found.packed, found.quarantined, found.left) == (1, 1, 1)
     world.finish(counts)
     assert world.is_exact(counts, on_expiry)
 
 
-@pytest.mark.parametrize("uncounted", ["refuse", "drop"])
+@pytest.mark.parametrize("meanwhile", [False, True])
 @BOTH
 @OF_EACH_KIND
-def test_an_entry_that_comes_after_its_event_is_erased_is_counted_first(kind: str, counts: str, uncounted: str) -> None:
+def test_an_entry_that_comes_after_its_event_is_erased_is_counted(kind: str, counts: str, *, meanwhile: bool) -> None:
     """The aggregator lags: what waits appears after the deletion, which subtracts it."""
     world = World(kind)
     world.accept()
     world.bench.clock.advance(2 * HOUR)
-    assert world.erase(counts, uncounted).quarantined == 0
+    found = world.erase(counts, once(WRITES, world.stream.deliver) if meanwhile else None)
+    assert found.quarantined == found.left == int(meanwhile)
     world.stream.deliver()
     assert world.waiting() == 1
-    with pytest.raises(EraseError, match="1 copies wait"):
-        world.erase(counts, "refuse")
     world.finish(counts)
     assert world.is_exact(counts)
 
 
 @BOTH
-@OF_EACH_KIND
-def test_without_consent_an_entry_that_comes_meanwhile_stays(kind: str, counts: str) -> None:
-    world = World(kind)
-    world.accept()
-    world.bench.clock.advance(2 * HOUR)
-    found = world.erase(counts, "refuse", once(WRITES, world.stream.deliver))
-    assert (found.quarantined, found.uncounted, found.left) == (1, 1, 1)
-    assert world.waiting() == 1
-    redrive_all(world.bench, world.stream)
-    world.finish(counts)
-    assert world.is_exact(counts)
-
-
-@pytest.mark.parametrize("lags", [False, True])
-@pytest.mark.parametrize("landed", [False, True])
-@BOTH
-@OF_EACH_KIND
-def test_a_run_that_dies_between_an_entry_and_its_event_is_completed(
-    kind: str, counts: str, *, landed: bool, lags: bool
-) -> None:
-    for after in range(16):
-        world = World(kind)
-        world.let_it_wait()
-        if lags:
-            world.accept(2)
-            world.accept(3, url="/other")
-        has_died = False
-        try:
-            world.erase(counts, hook=dying(after, (*WRITES, "transact_write_items"), landed=landed))
-        except Crashed:
-            has_died = True
-        world.bench.clock.advance(2 * HOUR)
-        world.finish(counts)
-        redrive_all(world.bench, world.stream)
-        window, views = world.counts()
-        assert world.is_right(), f"died after {after} writes"
-        kept = 0 if counts == "take_back" else 1 + lags
-        assert (views, window in range(kept + 1)) == (kept + lags, True), f"died after {after} writes"
-        assert "'/'" not in world.stored()
-        if not has_died:
-            return
-    pytest.fail("no run came to its end")
-
-
-@BOTH
-def test_an_event_that_changes_while_its_entry_is_dropped_is_taken_back_as_it_was_counted(counts: str) -> None:
-    versioned = replace(VIEW, version="version")
-    world = World("plain")
-    world.event = versioned
-    world.ahead, world.views = replace(world.ahead, source=versioned), replace(world.views, source=versioned)
-    Delivered.__init__(world, world.ahead, world.views)
-    view = {"url": "/", "at": int(world.bench.clock() + HOUR), "id": 1, "version": 1}
-    world.bench.counters.accept_many(versioned, [view])
-    world.stream.deliver()
-    world.bench.clock.advance(2 * HOUR)
-
-    def correct() -> None:
-        world.bench.counters.accept_many(versioned, [{**view, "version": 2}])
-
-    world.erase(counts, hook=once((*WRITES, "transact_write_items"), correct))
-    world.finish(counts)
-    assert world.is_exact(counts)
+def test_what_cannot_be_counted_is_discarded_and_erased(counts: Any) -> None:
+    world = Delivered(TAGS)
+    world.view(tags=["a", "b", "c"])
+    for left in (1, 0, 0):
+        assert Eraser(world.bench.store, VIEW, {"url": "/"}).erase(counts).left == left
+        world.stream.deliver()
+        world.discard_all()
+    assert not any("record" in item for item in world.bench.table.items())
+    assert tags(world.bench) == [0, 0, 0]
 
 
 def test_an_entry_of_a_backfill_that_goes_on_stays_until_that_is_over() -> None:
@@ -232,16 +171,6 @@ def test_rows_taken_out_of_a_chunk_uncounted_are_redriven_as_they_were_erased(
         assert {each.verdict for each in world.verify().differences} <= {"unknown"}
 
 
-def test_an_erasure_that_began_before_a_name_came_discards_none_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World("plain")
-    world.accept()
-    world.stream.deliver()
-    before = iter([Registry()])
-    monkeypatch.setattr(eraser, "read_registry", lambda table: next(before, None) or read_registry(table))
-    assert Eraser(world.bench.store, world.event, {"url": "/"})._drop_entries() == 1
-    assert [item["state"]["S"] for item in world.bench.table.items() if "record" in item] == ["released"]
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_redriven_and_erased_during_a_verification_is_no_drift(kind: str) -> None:
     world = World(kind)
@@ -249,6 +178,8 @@ def test_what_is_redriven_and_erased_during_a_verification_is_no_drift(kind: str
     verifying = verification(world.bench, world.stream)
     steps = verifying.steps()
     assert any(step.phase == "scanning" for step in steps)
+    for entry in world.bench.counters.quarantined():
+        assert world.bench.counters.redrive(entry)
     world.erase("keep")
     world.stream.deliver()
     assert all(step.phase for step in steps)

@@ -4,10 +4,9 @@ Packed events: first the log records that the events are gone, by a retraction, 
 own. From then on no process writes anything that builds on their rows, since a put takes knowing the whole log. Then
 the rows go. Their digests stay, so that the events are still duplicates if they come again.
 
-Entries of the quarantine: one without its content stays until it would have gone anyway, for it distinguishes a record
-that is delivered again from a new one, so that what was decided of it stands. One that waits keeps its content:
-dropped, it would be taken back all the same. So it is discarded first; what a discard does not make right is redriven,
-and its content goes at once.
+Entries of the quarantine: one that waits to be counted stays until it is redriven or discarded. Of any other, the
+content goes. The entry stays until it would have gone anyway, for it distinguishes a record that is delivered again
+from a new one, so that what was decided of it stands.
 """
 
 from __future__ import annotations
@@ -20,12 +19,11 @@ from itertools import islice
 from typing import Any, Final, Literal, TypeAlias, get_args
 from uuid import uuid4
 
-from dynamodb_counters._control.counted_names import plan_of
 from dynamodb_counters._control.registry import note_surplus, read_registry
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.checks import require_choice
 from dynamodb_counters._declarations.sources import EventIdentity
-from dynamodb_counters._fold.records import NEW, OLD, Origins, Record
+from dynamodb_counters._fold.records import NEW, OLD, Record
 from dynamodb_counters._items.bookkeeping import key_of, typed_values, update_as_seen
 from dynamodb_counters._items.chunks import chunk_bucket, decode_chunk, encode_chunk
 from dynamodb_counters._items.conditions import Image, text_reader
@@ -50,10 +48,7 @@ from dynamodb_counters._quarantine.quarantine import (
     STATE,
     UNREADABLE,
     WAITING,
-    discard,
     pack,
-    read_quarantine_item,
-    redrive,
     state_of,
     stored_entries,
     unpack,
@@ -72,7 +67,6 @@ from dynamodb_counters._writes.chunk_writes import (
 )
 from dynamodb_counters.errors import (
     CountersError,
-    EraseError,
     InvalidArgumentError,
     MalformedImageError,
 )
@@ -165,7 +159,6 @@ def _reduced_image(image: Image, wanted: Wanted) -> tuple[int, Image | None]:
 
 
 CountsOfErased: TypeAlias = Literal["keep", "take_back"]
-Uncounted: TypeAlias = Literal["refuse", "drop"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,17 +173,14 @@ class Erased:
         In chunks.
     quarantined : int
         In entries of the quarantine.
-    uncounted : int
-        Copies in quarantine that waited to be counted.
     left : int
-        Copies that stay, because they wait to be counted: they came while the run went on, or a backfill has met them
-        that goes on. Run it again.
+        Of these, copies that stay, because they wait to be counted, or may once a backfill is over that has met them.
+        Redrive or discard them, then run it again.
     """
 
     events: int = 0
     packed: int = 0
     quarantined: int = 0
-    uncounted: int = 0
     left: int = 0
 
 
@@ -202,26 +192,15 @@ class Eraser:
     def find(self) -> Erased:
         return self._sweep(None)
 
-    def erase(self, counts: CountsOfErased, uncounted: Uncounted = "refuse") -> Erased:
+    def erase(self, counts: CountsOfErased) -> Erased:
         """Erase; a run that ended halfway is completed by the next."""
         require_choice("counts", counts, get_args(CountsOfErased))
-        require_choice("uncounted", uncounted, get_args(Uncounted))
-        if uncounted == "refuse":
-            _, waiting, _ = self._sweep_entries(writes=False)
-            if waiting:
-                raise EraseError(
-                    f"{waiting} copies wait to be counted, in quarantine: redrive them first, or say that they are to "
-                    "be dropped, if they cannot be counted or were counted after all"
-                )
-        return self._sweep(counts, drops=uncounted == "drop")
+        return self._sweep(counts)
 
-    def _sweep(self, counts: CountsOfErased | None, *, drops: bool = False) -> Erased:
-        # The quarantine last, where it may end, but what waits there before the items, which then show that they take
-        # nothing back.
-        dropped = self._drop_entries() if drops else 0
+    def _sweep(self, counts: CountsOfErased | None) -> Erased:
+        # The quarantine last, where it may end.
         events, packed = self._sweep_items(counts), self._sweep_chunks(counts)
-        quarantined, waiting, staying = self._sweep_entries(writes=counts is not None, drops=drops)
-        return Erased(events, packed, quarantined, dropped + waiting, staying if counts else 0)
+        return Erased(events, packed, *self._sweep_entries(writes=counts is not None))
 
     def _sweep_items(self, counts: CountsOfErased | None) -> int:
         """Delete items, as expired ones if their counts are kept; return how many there were."""
@@ -344,52 +323,30 @@ class Eraser:
             "update_item", **update_as_seen(self._table.name, key_of(item), new, {CHUNK: item[CHUNK]})
         )
 
-    def _drop_entries(self) -> int:
-        """Have entries wait no more that hold nothing but events; return how many of these were dropped."""
-        registry, dropped = read_registry(self._table), 0
-        registry.require_readable()
-        plan, origins = plan_of(registry), Origins(self._table.name, registry.source or None)
-        for item, found, left in self._all_entries():
-            if state_of(item) == WAITING and left is None:
-                entry = read_quarantine_item(item)
-                if not registry.names.keys() >= {*entry.names}:
-                    # Registered since, perhaps.
-                    registry = read_registry(self._table)
-                    plan = plan_of(registry)
-                try:
-                    done = discard(self._table, entry, plan, origins)
-                except InvalidArgumentError:
-                    done = redrive(self._table, entry)
-                dropped += found * done
-        return dropped
-
-    def _sweep_entries(self, *, writes: bool, drops: bool = False) -> tuple[int, int, int]:
-        """Take out the events; return how many there were, how many of them wait to be counted, how many stay."""
-        events = waiting = staying = 0
-        for item, found, left in self._all_entries():
-            # One that a backfill has met waits, perhaps, when that ends.
-            state = state_of(item)
-            is_left = state == WAITING or (state == PROVISIONAL and bool(read_registry(self._table).runs))
-            # Dropped entries wait on only for events of others.
-            is_left = is_left and not (drops and left is not None)
-            events += found
-            waiting += found * (state == WAITING)
-            staying += found * is_left
-            if writes and not is_left:
-                self._reduce(item, left)
-        return events, waiting, staying
-
-    def _all_entries(self) -> Iterator[tuple[Image, int, Record | None]]:
+    def _sweep_entries(self, *, writes: bool) -> tuple[int, int]:
+        """Take out the events; return how many there were, and how many of them stay."""
+        events = staying = 0
         for item in stored_entries(self._table):
-            if RECORD not in item:
+            found, left = self._reduced_entry(item)
+            if not found:
                 continue
-            try:
-                found, left = reduced(unpack(item[RECORD]), self._wanted)
-            except UNREADABLE:
-                # A spoiled entry can never be counted.
-                found, left = int(self._wanted.is_quoted_in(str(item[RECORD].get("S", "")))), None
-            if found:
-                yield item, found, left
+            state = state_of(item)
+            # One that a backfill has met waits, perhaps, when that ends.
+            stays = state == WAITING or (state == PROVISIONAL and bool(read_registry(self._table).runs))
+            events, staying = events + found, staying + found * stays
+            if writes and not stays:
+                self._reduce(item, left)
+        return events, staying
+
+    def _reduced_entry(self, item: Image) -> tuple[int, Record | None]:
+        """How many of the events an entry holds, and its record without them."""
+        if RECORD not in item:
+            return 0, None
+        try:
+            return reduced(unpack(item[RECORD]), self._wanted)
+        except UNREADABLE:
+            # A spoiled entry can never be counted.
+            return int(self._wanted.is_quoted_in(str(item[RECORD].get("S", "")))), None
 
     def _reduce(self, item: Image, left: Record | None) -> None:
         new: dict[str, Any] = {RECORD: None, REASON: None, STATE: None}

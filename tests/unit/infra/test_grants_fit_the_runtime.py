@@ -107,7 +107,7 @@ def _erase(counters: Counters) -> None:
     counters.accept_many(HIT, [VALUES])
     assert read_registry(table).declarations, "where `counters erase` finds the event"
     for event in (VIEW, HIT):
-        found = Eraser(table, event, {"time": TIME}).erase("keep", "drop")
+        found = Eraser(table, event, {"time": TIME}).erase("keep")
         assert (found.events + found.packed, bool(found.quarantined)) == (1, event == VIEW)
 
 

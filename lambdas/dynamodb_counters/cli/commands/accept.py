@@ -15,7 +15,7 @@ from typing import Any, Final
 import click
 
 from dynamodb_counters._declarations import Event
-from dynamodb_counters._erase.eraser import Eraser
+from dynamodb_counters._erase.eraser import CountsOfErased, Eraser
 from dynamodb_counters._http.requests import read_json, write_json
 from dynamodb_counters.cli.output import group_text, pairs, progress_on
 from dynamodb_counters.cli.session import DONE, FOUND, Session, fields_of, shared, with_dry_run
@@ -127,12 +127,11 @@ def wait(session: Session, *, timeout: int) -> None:
 @click.argument("name")
 @click.argument("fields", nargs=-1, required=True, metavar="FIELD=VALUE…")
 @click.option("--counts", type=click.Choice(["keep", "take_back"]), required=True, help="As expired, or as retracted.")
-@click.option(
-    "--uncounted", type=click.Choice(["refuse", "drop"]), default="refuse", help="Copies that wait for counting."
-)
 @with_dry_run
 @shared
-def erase(session: Session, name: str, fields: Sequence[str], *, dry_run: bool, yes: bool, **how: Any) -> int:
+def erase(
+    session: Session, name: str, fields: Sequence[str], *, counts: CountsOfErased, dry_run: bool, yes: bool
+) -> int:
     """Erase the events NAME with these values of their key, wherever copies of them lie.
 
     Run it again once the stream's records are counted, at the latest after 24 hours.
@@ -142,9 +141,9 @@ def erase(session: Session, name: str, fields: Sequence[str], *, dry_run: bool, 
     if dry_run:
         session.emit({"found": copies}, pairs(copies))
         return DONE
-    if not session.confirm(f"Erase {group_text(copies)}? Counts: {how['counts']}.", yes=yes):
+    if not session.confirm(f"Erase {group_text(copies)}? Counts: {counts}.", yes=yes):
         return FOUND
-    erased = asdict(eraser.erase(**how))
+    erased = asdict(eraser.erase(counts))
     session.emit({"erased": erased}, pairs(erased))
     session.tell("Run it again once the stream's records are counted, at the latest after 24 hours.")
     return DONE
