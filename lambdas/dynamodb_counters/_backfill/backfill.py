@@ -24,9 +24,18 @@ from typing import Any, ClassVar, Final, Self
 from dynamodb_counters._assumptions import FRESH, KNOWN_AT_ONCE, ONE_CLOCK
 from dynamodb_counters._backfill.feeds import ServiceTime, is_emulated, paid_write, scan_page, units_of
 from dynamodb_counters._backfill.runner import COMPLETE as ENDED
-from dynamodb_counters._backfill.runner import DRAINING, Progress, Runner, State, Totals, Work, baselines, withheld
-from dynamodb_counters._commit.checkpoints import Checkpoints
-from dynamodb_counters._commit.commit import Committer, Part, Pruner
+from dynamodb_counters._backfill.runner import (
+    DRAINING,
+    Progress,
+    Runner,
+    State,
+    Totals,
+    Work,
+    baselines,
+    committer_of,
+    withheld,
+)
+from dynamodb_counters._commit.commit import Part
 from dynamodb_counters._control.counted_names import is_moot
 from dynamodb_counters._control.registry import (
     COMPLETE,
@@ -52,7 +61,7 @@ from dynamodb_counters._fold.records import padded
 from dynamodb_counters._items.bookkeeping import update_as_seen
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import BASELINE, PK, SK, TYPE
-from dynamodb_counters._quarantine.quarantine import RETENTION, Quarantine, confirm, settle
+from dynamodb_counters._quarantine.quarantine import confirm, settle
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import MINUTE
 from dynamodb_counters.errors import BackfillError
@@ -315,10 +324,8 @@ class Backfill(Emptying, Runner):
 
     def _add(self, state: State) -> Iterator[Progress]:
         plan, pages = self._plan(state), self._pages(state)
-        mark, pruner = Watermark(found_by(state.run.id)), Pruner(self.table, Checkpoints(self.table, self.table))
+        mark, committer, added = Watermark(found_by(state.run.id)), committer_of(self.table), 0
         mark.name = BASELINE
-        committer = Committer(self.table, Quarantine(self.table, RETENTION), pruner)
-        added = 0
         for part, parts, sums in baselines(pages, state.parts_done, state.parts):
             paged, left = [ref for ref in sums if plan.programs[ref[0]].layout.pages], len(sums)
             alone = sorted(sums.keys() - set(paged))

@@ -31,6 +31,8 @@ from dynamodb_counters._assumptions import (
     SETTLED_AFTER,
 )
 from dynamodb_counters._backfill.feeds import Feeds, LeftOver, Pace, Scan, ServiceTime, Shard, depth_of, feeds_of
+from dynamodb_counters._commit.checkpoints import Checkpoints
+from dynamodb_counters._commit.commit import Committer, Pruner
 from dynamodb_counters._control.counted_names import plan_of
 from dynamodb_counters._control.registry import Registry, read_registry
 from dynamodb_counters._control.run_items import (
@@ -267,6 +269,11 @@ def baselines(pages: Pages, done: int, parts: int) -> Iterator[tuple[int, int, T
         else:
             yield part, parts, sums
             part += 1
+
+
+def committer_of(table: Table) -> Committer:
+    """What adds to groups apart from the stream."""
+    return Committer(table, Quarantine(table, RETENTION), Pruner(table, Checkpoints(table, table)))
 
 
 ROUNDS: Final = 5

@@ -42,9 +42,10 @@ from dynamodb_counters._backfill.runner import (
     State,
     Totals,
     baselines,
+    committer_of,
     part_of,
 )
-from dynamodb_counters._commit.commit import ItemDelta, joined, place_of
+from dynamodb_counters._commit.commit import Part
 from dynamodb_counters._control.counted_names import restrict
 from dynamodb_counters._control.registry import Entry, Registry, write_registry
 from dynamodb_counters._control.run_items import Run, sums_of, typed_runs
@@ -55,13 +56,12 @@ from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout, closing_times, late_parts
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import Origins, inserted
-from dynamodb_counters._items.bookkeeping import conditional
+from dynamodb_counters._fold.records import Origins, inserted, padded
+from dynamodb_counters._items.bookkeeping import sequence_of
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import EXACT, Number, parse_number
 from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.table_schema import REPAIRED, SCORE
-from dynamodb_counters._layouts import PageLevels
 from dynamodb_counters._quarantine.quarantine import (
     CHANGED_AT,
     STATE,
@@ -72,9 +72,10 @@ from dynamodb_counters._quarantine.quarantine import (
     stored_entries,
 )
 from dynamodb_counters._reads.table_reads import read_items
-from dynamodb_counters._table import Table, item_of
+from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import BY_LETTER, TOTAL
 from dynamodb_counters.errors import BackfillError
+from dynamodb_counters.exactly_once import Watermark
 
 Verdict: TypeAlias = Literal["drifted", "unknown", "waits"]
 """The verdict of a difference; a group without one is exact."""
@@ -158,8 +159,8 @@ class Difference:
     reason: str = ""
     """Why it is unknown, or why more than this may be missing."""
     ref: GroupRef = ("", ())
-    seen: Mapping[str, Any] | None = None
-    """The mark of the last repair on the item that a repair writes."""
+    repairs: int = 0
+    """How many repairs the item has had that the next one writes."""
 
 
 def quarantined_groups(
@@ -186,23 +187,6 @@ def quarantined_groups(
 def to_repair(differences: Iterable[Difference], *, unknown: bool) -> list[Difference]:
     """Return what a repair adds; with `unknown`, groups that may count what has expired lose that."""
     return [each for each in differences if each.verdict == "drifted" or (unknown and each.reason == EXPIRED)]
-
-
-def _refusal(table: Table, run: str, item: ItemDelta, seen: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Repair the groups of an item, in one update; the item as it is if it refuses that."""
-    if item.layout.ranking is not None:
-        item.deltas[0].measures.setdefault(SCORE, 0)
-    update = item.update("")
-    update.attributes[REPAIRED] = {"S": run}
-    condition, values = "attribute_not_exists(#repaired)", {}
-    if seen is not None:
-        condition, values = "#repaired = :seen", {":seen": seen}
-    request = conditional(update.request(table.name), condition, {"#repaired": REPAIRED}, values)
-    try:
-        table.client.update_item(**request, ReturnValuesOnConditionCheckFailure="ALL_OLD")
-    except table.client.exceptions.ConditionalCheckFailedException as error:
-        return item_of(error)
-    return None
 
 
 COUNTED_MEANWHILE: Final = "a transaction counted in it meanwhile"
@@ -297,36 +281,45 @@ class Verification(Runner):
             yield from self._compare(pages, sums)
 
     def _compare(self, pages: Pages, sums: Totals) -> Iterator[Progress]:
-        left, origins = sorted(sums), self.feeds.origins(self.table)
+        left, total = sorted(sums), self.compared + len(sums)
         for again in range(_AGAIN):
-            held = yield from self._hold(left, self.compared + len(sums))
+            held = yield from self._hold(left, total)
             found, unsettled = self._differing(pages, sums, held)
             sources: Any = [self._layout(ref).declaration.source for ref in found.keys() - unsettled.keys()]
             if any(isinstance(source, Event) and source.packed is None for source in sources):
-                yield from self._await_transactions(self.compared + len(sums))
+                yield from self._await_transactions(total)
                 found, unsettled = self._differing(pages, sums, held)
             left = sorted(found.keys() & unsettled.keys()) if again < _AGAIN - 1 else []
-            told = sorted(found.keys() - set(left))
-            waits, erased = Counter[GroupRef](), set[str]()
-            if told:
-                names = self._registry().names.values()
-                waits, erased = quarantined_groups(self.table, origins, self._by, self._begun.run, names)
-            for ref in told:
-                layout = self._layout(ref)
-                may_exceed, is_gone = ref[0] in self._exceeding, not held[ref].items
-                with localcontext(EXACT):
-                    judged = list(judge(layout.declaration, found[ref], may_exceed=may_exceed, is_gone=is_gone))
-                if waits[ref]:
-                    judged = [("waits", WAITS[waits[ref] > 1].format(waits[ref]), found[ref])]
-                elif ref in unsettled:
-                    judged = [("unknown", unsettled[ref], found[ref])]
-                elif ref[0] in erased and any(verdict == "drifted" for verdict, _, _ in judged):
-                    judged = [("unknown", ERASED_MEANWHILE, found[ref])]
-                self._note(layout, ref, held[ref], judged)
+            self._judge({ref: found[ref] for ref in sorted(found.keys() - set(left))}, unsettled, held)
             if not left:
                 break
             self.table.sleep(_PAUSE)
         self.compared += len(sums)
+
+    def _judge(self, found: Totals, unsettled: Mapping[GroupRef, str], held: Mapping[GroupRef, ReadGroup]) -> None:
+        """Note what groups lack, and whether that is certain."""
+        waits, erased = Counter[GroupRef](), set[str]()
+        if found:
+            names, origins = self._registry().names.values(), self.feeds.origins(self.table)
+            waits, erased = quarantined_groups(self.table, origins, self._by, self._begun.run, names)
+        for ref, missing in found.items():
+            layout, items = self._layout(ref), held[ref].items
+            with localcontext(EXACT):
+                judged = list(
+                    judge(layout.declaration, missing, may_exceed=ref[0] in self._exceeding, is_gone=not items)
+                )
+            if waits[ref]:
+                judged = [("waits", WAITS[waits[ref] > 1].format(waits[ref]), missing)]
+            elif ref in unsettled:
+                judged = [("unknown", unsettled[ref], missing)]
+            elif ref[0] in erased and any(verdict == "drifted" for verdict, _, _ in judged):
+                judged = [("unknown", ERASED_MEANWHILE, missing)]
+            key = identity(typed_key(layout.key(ref[1], "")))
+            marks = (item[REPAIRED] for item in items if identity(item) == key and REPAIRED in item)
+            repairs = int(sequence_of(next(marks, Watermark.bound(0))))
+            for verdict, why, numbers in judged:
+                values = layout.values(ref[1])
+                self.differences.append(Difference(ref[0], values, numbers, verdict, why, ref, repairs))
 
     def _differing(
         self, pages: Pages, sums: Totals, held: dict[GroupRef, ReadGroup]
@@ -415,35 +408,27 @@ class Verification(Runner):
         retention = source.retention if isinstance(source, Aggregate) else None
         return retention is not None and closing_times(fields, retention)(group) + GROUP_KEPT - WIDE_MARGIN <= now
 
-    def _note(self, layout: ItemLayout, ref: GroupRef, held: ReadGroup, judged: Iterable[Judged]) -> None:
-        key = identity(typed_key(layout.key(ref[1], "")))
-        mark = next((item.get(REPAIRED) for item in held.items if identity(item) == key), None)
-        name, group = ref[0], layout.values(ref[1])
-        for verdict, why, numbers in judged:
-            self.differences.append(Difference(name, group, numbers, verdict, why, ref, mark))
-
     def groups(self, verdict: Verdict, reason: str = "") -> int:
         """How many groups have differences of a verdict, perhaps for one reason."""
         found = (each for each in self.differences if each.verdict == verdict)
         return len({each.ref for each in found if not reason or each.reason == reason})
 
     def repair(self, *, unknown: bool = False) -> tuple[int, int]:
-        """Add to each group what it lacks, once; return how many were repaired, and how many by another repair."""
+        """Add to each group what it lacks, once; return how many items were repaired, and how many by another."""
         missing: dict[GroupRef, Delta] = {}
-        seen: dict[GroupRef, Mapping[str, Any] | None] = {}
-        for difference in to_repair(self.differences, unknown=unknown):
-            ref, seen[difference.ref] = difference.ref, difference.seen
-            delta = missing.setdefault(ref, Delta(self._layout(ref), ref[1], "", ""))
+        entries = self._registry().entries.values()
+        # What was emptied meanwhile has other items.
+        names = {entry.name for entry in entries if entry.is_complete and entry.at <= self._begun.run.since}
+        for each in to_repair(self.differences, unknown=unknown):
+            if each.name not in names:
+                continue
+            layout, number = self._layout(each.ref), padded(str(each.repairs + 1))
+            delta = missing.setdefault(each.ref, Delta(layout, each.ref[1], number, number))
+            if layout.ranking is not None:
+                delta.measures.setdefault(SCORE, 0)
             with localcontext(EXACT):
-                delta.measures |= {name: delta.measures.get(name, 0) + n for name, n in difference.missing.items()}
-        done, left, levels = 0, sorted(missing.values(), key=place_of), PageLevels.of_table(self.table)
-        while left:
-            elsewhere: list[Delta] = []
-            for item in joined(left, levels):
-                refusal = _refusal(self.table, self._begun.run.id, item, seen[item.refs[0]])
-                if refusal is None:
-                    done += len(item.deltas)
-                elif item.page is not None and not levels.learn(item.layout.name, item.page, refusal):
-                    elsewhere += item.deltas
-            left = sorted(elsewhere, key=place_of)
-        return done, len(missing) - done
+                delta.measures |= {name: delta.measures.get(name, 0) + n for name, n in each.missing.items()}
+        mark = Watermark("")
+        mark.name = REPAIRED
+        done = committer_of(self.table).commit([*missing.values()], Part(self._by, (), mark))
+        return done.updated, done.skipped

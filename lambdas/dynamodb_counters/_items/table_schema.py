@@ -70,7 +70,7 @@ BASELINE: Final = "_b"
 """The watermark of the last part of a baseline that an item has; it stays, and the next run's is later."""
 
 REPAIRED: Final = "_r"
-"""The verification whose difference was last added to a group."""
+"""The watermark of the last repair of an item: repairs are numbered from 1 on."""
 
 
 CROSSING: Final = "_crossing"
