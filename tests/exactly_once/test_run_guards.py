@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from dynamodb_counters import Aggregate, Count
 from dynamodb_counters._assumptions import SKEW
-from dynamodb_counters._backfill.feeds import Pace, Scan, Source
+from dynamodb_counters._backfill.feeds import Scan, Source
 from dynamodb_counters._backfill.runner import SCANNING, Lineage
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._control.registry import read_registry, write_registry
@@ -62,9 +62,9 @@ def test_a_scan_goes_on_from_another_that_read_the_same_page(bench: Workbench) -
             run=run,
             plan=Plan((REVENUE,)),
             segments=1,
-            pace=Pace(table),
             page_items=page_items,
             quarantine=Quarantine(table, DAY),
+            spend=lambda _: None,
         ).rounds()
         for page_items in (3, 5, 7)
     ]

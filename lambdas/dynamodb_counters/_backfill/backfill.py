@@ -22,7 +22,7 @@ from itertools import islice
 from typing import Any, ClassVar, Final, Self
 
 from dynamodb_counters._assumptions import FRESH, KNOWN_AT_ONCE, ONE_CLOCK
-from dynamodb_counters._backfill.feeds import ServiceTime, is_emulated, paid_write, scan_page, units_of
+from dynamodb_counters._backfill.feeds import ServiceTime, is_emulated, scan_page, units_of
 from dynamodb_counters._backfill.runner import COMPLETE as ENDED
 from dynamodb_counters._backfill.runner import (
     DRAINING,
@@ -188,7 +188,7 @@ class Emptying(Work):
             left: list[Image] = []
             for segment, answer in zip([*starts], self.table.each(self._read, [*starts.items()]), strict=True):
                 self.scanned += len(answer["Items"])
-                self._pace.spend(units_of(answer))
+                self._spend(units_of(answer))
                 left += [item for item in answer["Items"] if item.get(TYPE, {}).get("S") in full]
                 starts[segment] = answer.get("LastEvaluatedKey")
             starts = {segment: start for segment, start in starts.items() if start}
@@ -197,7 +197,8 @@ class Emptying(Work):
                 if not self._still_waits():
                     return False
                 some = left[start : start + _AT_A_TIME]
-                self._pace.spend(sum(self.table.each(self._delete, some)))
+                self.table.each(self._delete, some)
+                self._spend(len(some))
                 self.deleted.update(item[TYPE]["S"] for item in some)
             yield self._step(DELETING, self.scanned, self.items)
         return self._still_waits()
@@ -209,12 +210,12 @@ class Emptying(Work):
     def _read(self, place: tuple[int, Any]) -> Mapping[str, Any]:
         return scan_page(self.table, place[0], self.segments, place[1])
 
-    def _delete(self, item: Image) -> float:
+    def _delete(self, item: Image) -> None:
         """Delete an item as it was read: in the next run its watermarks are later, or it has a baseline of that."""
         compared = [TYPE, BASELINE, *(name for name in item if name.startswith(WATERMARK_PREFIX))]
         seen = {name: item.get(name) for name in compared}
         request = update_as_seen(self.table.name, {PK: item[PK], SK: item[SK]}, {}, seen)
-        return paid_write(self.table, "delete_item", **request)[1]
+        self.table.write("delete_item", **request)
 
 
 @dataclass(kw_only=True)
@@ -303,24 +304,24 @@ class Backfill(Emptying, Runner):
         return state if is_written else None
 
     def _finish(self, state: State) -> Iterator[Progress]:
-        self._enter(state, DRAINING, WITHHOLDING)
-        if state.phase == WITHHOLDING:
-            # Let what the baseline lacks wait in quarantine, as if the stream had brought it.
-            keys, state.withheld = withheld(self._pages(state)), 0
-            while some := list(islice(keys, _AT_A_TIME)):
-                self.table.each(lambda one: confirm(self.table, *one), some)
-                self._pace.spend(len(some))
-                state.withheld += len(some)
-                yield self._progress(state, state.withheld, 0)
-            self._enter(state, WITHHOLDING, ADDING)
+        self._enter(state, DRAINING, ADDING)
         if state.phase == ADDING:
+            yield from self._withhold(state)
             yield from self._add(state)
-        self.withheld = state.withheld
         if state.phase == ENDED:
             entries = self._registry().names
             self.settled += settle(
                 self.table, lambda item, name: name in entries and is_moot(self.table, entries[name], item)
             )
+
+    def _withhold(self, state: State) -> Iterator[Progress]:
+        """Let what the baseline lacks wait in quarantine, as if the stream had brought it."""
+        keys = withheld(self._pages(state))
+        while some := list(islice(keys, _AT_A_TIME)):
+            self.table.each(lambda one: confirm(self.table, *one), some)
+            self._spend(len(some))
+            self.withheld += len(some)
+            yield self._step(WITHHOLDING, self.withheld, 0, state.run.id)
 
     def _add(self, state: State) -> Iterator[Progress]:
         plan, pages = self._plan(state), self._pages(state)
@@ -335,8 +336,8 @@ class Backfill(Emptying, Runner):
                 self._require_open(state, self._registry())
                 deltas = self._deltas(plan, state.run, {ref: sums[ref] for ref in refs}, part, parts)
                 done = committer.commit(deltas, Part(plan, (), mark))
-                self._pace.spend(done.write_units)
-                state.withheld += done.quarantined
+                self._spend(done.write_units)
+                self.withheld += done.quarantined
                 added, left = added + len(refs), left - len(refs)
                 yield self._progress(state, added, added + left * (parts - part))
             state.parts_done, state.parts = part + 1, parts

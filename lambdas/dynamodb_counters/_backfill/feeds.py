@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dynamodb_counters._assumptions import CLOCKS, ONE_CLOCK
 from dynamodb_counters._commit.checkpoints import Checkpoint, checkpoint_key, checkpoint_of
@@ -36,7 +36,7 @@ from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.item_layout import group_of_item
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Origins, Record, created_of, stream_number
-from dynamodb_counters._items.bookkeeping import put_as_seen, sequence_of
+from dynamodb_counters._items.bookkeeping import item_bytes, put_as_seen, sequence_of, write_units
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import BASELINE, PK, SK, TYPE
 from dynamodb_counters._quarantine.quarantine import PROVISIONAL, Quarantine
@@ -120,44 +120,11 @@ def units_of(answer: Mapping[str, Any]) -> float:
     return float(answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
 
 
-def paid_write(
-    table: Table, operation: Literal["put_item", "update_item", "delete_item"], **request: Any
-) -> tuple[bool, float]:
-    """Write an item on a condition: whether that held, and the units, 1 for a refusal."""
-    try:
-        answer = getattr(table.client, operation)(
-            **{"TableName": table.name, "ReturnConsumedCapacity": "TOTAL", **request}
-        )
-    except table.client.exceptions.ConditionalCheckFailedException:
-        return False, 1.0
-    return True, units_of(answer)
-
-
 def scan_page(table: Table, segment: int, segments: int, start: Any, **more: Any) -> Mapping[str, Any]:
     """A page of a segment, strongly consistent unless asked otherwise; it says what it has consumed."""
     request: Any = {"ConsistentRead": True, **more} | ({"ExclusiveStartKey": start} if start else {})
     place: Any = {"TableName": table.name, "Segment": segment, "TotalSegments": segments}
     return table.client.scan(ReturnConsumedCapacity="TOTAL", **place, **request)
-
-
-@dataclass(slots=True)
-class Pace:
-    """Holds a run back so that it consumes no more than some units a second, on average."""
-
-    table: Table
-    units_per_second: float | None = None
-    consumed: float = 0.0
-    _free_at: float = 0.0
-
-    def spend(self, units: float) -> None:
-        """Note consumed units, and wait until that many may have been consumed."""
-        self.consumed += units
-        if self.units_per_second is None:
-            return
-        now = self.table.clock()
-        self._free_at = max(self._free_at, now) + units / self.units_per_second
-        if self._free_at > now:
-            self.table.sleep(self._free_at - now)
 
 
 class ReadGroup(NamedTuple):
@@ -216,9 +183,9 @@ class Scan:
     run: Run
     plan: Plan
     segments: int
-    pace: Pace
     page_items: int
     quarantine: Quarantine
+    spend: Callable[[float], None]
     _segments: list[_Segment] = field(default_factory=list)
 
     def rounds(self) -> Iterator[int]:
@@ -230,7 +197,7 @@ class Scan:
         while left:
             left = [segment for segment in left if not segment.is_done]
             yield sum(segment.items for segment in self._segments)
-            self.table.each(self._advance, left)
+            self.spend(sum(self.table.each(self._advance, left)))
 
     def _resume(self, segment: _Segment) -> None:
         pk = scan_key(self.run.id, segment.number, 0)[PK]["S"]
@@ -243,7 +210,8 @@ class Scan:
         segment.start = dict(page[_END]["M"]) if _END in page else None
         segment.is_done = _END not in page
 
-    def _advance(self, segment: _Segment) -> None:
+    def _advance(self, segment: _Segment) -> float:
+        """Seal the next page of a segment; return the units that it took."""
         source = self.sources[segment.number // self.segments]
         number = segment.number % self.segments
         answer = scan_page(source.table, number, self.segments, segment.start, Limit=segment.limit)
@@ -251,31 +219,28 @@ class Scan:
         if "LastEvaluatedKey" in answer and not source.is_foreign and all(map(is_bookkeeping, answer["Items"])):
             # Not sealed: the scan would meet the page, seal that, and so on without end.
             segment.start = answer["LastEvaluatedKey"]
-            self.pace.spend(units)
-            return
+            return units
         unfoldable: list[Unfoldable] = []
         rows = pack_scanned(self.rows(source, answer["Items"], unfoldable))
         if len(rows) > MOST_BYTES:
             if segment.limit == 1:
                 raise BackfillError(f"an item contributes to too many groups: {len(rows)} bytes")
             segment.limit = max(1, segment.limit // 2)
-            return
+            return units
         for image in unfoldable:
             # Before the page that names them.
             self.quarantine.keep_one(found_by(self.run.id), image, PROVISIONAL)
-            self.pace.spend(1.0)
         # With the number of items up to it; the last page of its segment, unless it says where that ends.
         values = {"page": segment.page, _ITEMS: segment.items + len(answer["Items"]), ROWS: rows}
         item = run_item(scan_key(self.run.id, segment.number, segment.page), values, self.table.clock())
         if "LastEvaluatedKey" in answer:
             item[_END] = {"M": answer["LastEvaluatedKey"]}
         # Everybody goes on from the page that stands: two workers, or one that was killed and its successor.
-        is_first, written = paid_write(self.table, "put_item", **put_as_seen(self.table.name, item, {}, ()))
-        self.pace.spend(units + written)
-        if is_first:
+        if self.table.write("put_item", **put_as_seen(self.table.name, item, {}, ())):
             self._adopt(segment, item)
         else:
             self._resume(segment)
+        return units + len(unfoldable) + write_units(item_bytes(item))
 
     def rows(self, source: Source, items: Sequence[Image], unfoldable: list[Unfoldable]) -> Iterator[ScannedItem]:
         """What items contribute; what cannot be folded of them is added to `unfoldable`."""

@@ -30,7 +30,7 @@ from dynamodb_counters._assumptions import (
     RUN_OPEN_AFTER,
     SETTLED_AFTER,
 )
-from dynamodb_counters._backfill.feeds import Feeds, LeftOver, Pace, Scan, ServiceTime, Shard, depth_of, feeds_of
+from dynamodb_counters._backfill.feeds import Feeds, LeftOver, Scan, ServiceTime, Shard, depth_of, feeds_of
 from dynamodb_counters._commit.checkpoints import Checkpoints
 from dynamodb_counters._commit.commit import Committer, Pruner
 from dynamodb_counters._control.counted_names import plan_of
@@ -123,7 +123,6 @@ class State:
     items: int = 0
     parts_done: int = 0
     parts: int = 1
-    withheld: int = 0
 
     def values(self) -> dict[str, Any]:
         names = (each.name for each in fields(self) if each.name not in ("run", "lineage"))
@@ -299,13 +298,16 @@ class Work:
     """Seconds after which nobody relies on what an entry of the registry was before."""
     folded: float = SETTLED_AFTER + CLOCKS
     """Seconds after which no invocation folds what it found in the registry before."""
-    _pace: Pace = field(init=False)
+    _units: float = 0.0
 
-    def __post_init__(self) -> None:
-        self._pace = Pace(self.table, self.units_per_second)
+    def _spend(self, units: float) -> None:
+        """Note consumed units, and wait until that many may have been consumed."""
+        self._units += units
+        if self.units_per_second is not None:
+            self.table.sleep(units / self.units_per_second)
 
     def _step(self, phase: str, done: float, total: float, run: str = "") -> Progress:
-        return Progress(phase, run, int(done), int(total), self._pace.consumed)
+        return Progress(phase, run, int(done), int(total), self._units)
 
 
 @dataclass(kw_only=True)
@@ -485,9 +487,9 @@ class Runner(Work, ABC):
             run=run,
             plan=plan,
             segments=segments,
-            pace=self._pace,
             page_items=self.page_items,
             quarantine=Quarantine(self.table, RETENTION, self.feeds.origins(self.table).ttl_of(declared)),
+            spend=self._spend,
         )
 
     def _wait_for_log(self, state: State, has_passed: Callable[[str], bool]) -> Iterator[Progress]:
@@ -535,7 +537,7 @@ class Runner(Work, ABC):
         for _ in range(count):
             item = run_item(beat_key(state.run.id, secrets.token_hex(8)), {}, self.table.clock())
             self.table.client.put_item(TableName=self.table.name, Item=item)
-            self._pace.spend(1.0)
+            self._spend(1.0)
 
     def _layout(self, ref: GroupRef) -> ItemLayout:
         return self._by.programs[ref[0]].layout

@@ -1,4 +1,4 @@
-"""Streams that runs read to their end, the pace of what they consume, and their time: DynamoDB's."""
+"""Streams that runs read to their end, and their time: DynamoDB's."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from email.utils import formatdate
 from types import SimpleNamespace
 from typing import Any
 
-from dynamodb_counters._backfill.feeds import ASKED_EVERY, Pace, ServiceTime, StreamReader
+from dynamodb_counters._backfill.feeds import ASKED_EVERY, ServiceTime, StreamReader
 from dynamodb_counters._table import Table
-from simulation.clock import VirtualClock
 
 CLIENT: Any = None
 
@@ -64,23 +63,6 @@ def test_an_open_shard_is_read_until_nothing_has_come_for_a_while() -> None:
     streams = _Streams([[1], [], [2]], closed=False)
     assert len(list(_reader(streams).records("b-parent"))) == 2
     assert 5 <= sum(streams.pauses) <= 60
-
-
-def test_units_are_waited_for_and_time_without_any_is_not_made_up_for() -> None:
-    clock, slept = VirtualClock(), list[float]()
-    pace = Pace(Table("counters", CLIENT, clock=clock, sleep=slept.append), 10.0)
-    pace.spend(20)
-    pace.spend(5)
-    clock.advance(60)
-    pace.spend(10)
-    assert (slept, pace.consumed) == ([2.0, 2.5, 1.0], 35)
-
-
-def test_a_run_without_a_limit_never_waits() -> None:
-    slept: list[float] = []
-    pace = Pace(Table("counters", CLIENT, clock=VirtualClock(), sleep=slept.append))
-    pace.spend(1e6)
-    assert (slept, pace.consumed) == ([], 1e6)
 
 
 class Client:
