@@ -13,12 +13,6 @@ BACKFILL: Final = r"""
 * readers see what counts the filled aggregates before it has caught up
 -         yield from self._settle(state, plan)
 ? test_run_guards.py::test_incomplete_groups_are_not_counted_as_if_they_were_whole
-* a completed backfill leaves entries of the quarantine waiting
--         if state.phase == ENDED:
--             entries
-+         if False:
-+             entries
-? test_backfill_quarantine.py::test_a_backfill_settles_what_waits_for_records_of_before_its_cut
 * a backfill that rested adds members that are gone
 - if not delta.layout.is_gone(delta.group, now)]
 + ]

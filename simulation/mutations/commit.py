@@ -296,10 +296,6 @@ COMMIT: Final = r"""
 - new, {STATE: {"S": before}})
 + new, {})
 ? test_mechanisms.py::test_a_redrive_counts_once_however_often_it_is_asked_for
-* an entry that another backfill has settled in part is settled as it was
-- seen = {STATE: {"S": WAITING}, NAMES: item.get(NAMES)}
-+ seen = {STATE: {"S": WAITING}}
-? test_backfill_quarantine.py::test_two_backfills_that_settle_at_once_settle_their_own_entries
 
 == _control/run_items.py
 * a run's log holds no images

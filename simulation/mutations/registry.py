@@ -88,11 +88,7 @@ REGISTRY: Final = r"""
 * a redriven record counts in a name whose cut lies after it
 - if later:
 + if False:
-? test_backfill_quarantine.py::test_what_waits_for_a_name_counts_in_it_once_though_no_run_has_settled_it
-* a backfill settles what waits for records of after its cut
-- return bool(entry.run) and not is_past(
-+ return bool(entry.run) or not is_past(
-? test_backfill_quarantine.py::test_what_waits_for_a_record_of_after_the_cut_waits_on
+? test_backfill_quarantine.py::test_what_waits_for_records_of_before_a_cut_counts_in_other_names_only
 * a reader takes any name for complete
 - return entry is not None and entry.is_complete
 + return entry is not None

@@ -14,8 +14,7 @@ from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.feeds import Shard
 from dynamodb_counters._backfill.runner import Lineage, withheld
 from dynamodb_counters._control.run_items import LoggedChange, ScannedItem
-from dynamodb_counters._quarantine.quarantine import confirm, settle
-from dynamodb_counters._table import Table
+from dynamodb_counters._quarantine.quarantine import confirm
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import NUMBER, ORDER, REVENUE, delete, mend, put, read
 from tests.exactly_once.test_run_commands import Counters, lines
@@ -47,48 +46,20 @@ def entries(counters: Counters, state: str = "waiting") -> list[list[str]]:
     return sorted(entry["declarations"] for entry in listed)
 
 
-def test_a_backfill_settles_what_waits_for_records_of_before_its_cut() -> None:
-    counters = delivered(REVENUE)
-    bench = counters.bench
-    assert entries(counters) == [["revenue"], ["revenue"]]
-    done = counters("backfill", "revenue", "--yes")
-    # What the scan has met of the same items waits instead.
-    assert (done.code, lines(done.out)[1:3]) == (
-        0,
-        ["2 entries of the quarantine settled", "2 entries of the quarantine wait: they could not be counted"],
-    )
-    mend(bench, PRICED)
-    assert counters("backfill", "revenue", "--yes", "--json").document["settled"] == 2
-    assert (entries(counters), entries(counters, "settled")) == ([], [["revenue"]] * 4)
-    put_without_price(bench, 20)
-    put(bench, 21, 10)
-    bench.clock.advance(61)
-    counters.stream.deliver()
-    assert read(bench, PRICED, customer="ann") == ({"total": 30}, True)
-    assert (entries(counters), counters("verify").code) == ([], 0)
-
-
-def test_what_waits_for_a_name_counts_in_it_once_though_no_run_has_settled_it() -> None:
+def test_what_waits_for_records_of_before_a_cut_counts_in_other_names_only() -> None:
     counters = delivered(REVENUE, FEES)
     bench = counters.bench
     assert entries(counters) == [["fees", "revenue"]] * 2
+    done = counters("backfill", "revenue", "--yes")
+    # What the scan has met of the same items waits for it instead.
+    assert lines(done.out)[1] == "2 entries of the quarantine wait: they could not be counted"
     mend(bench, PRICED, replace(FEES, where=Attr("price").exists()))
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("dynamodb_counters._backfill.backfill.settle", lambda *_: 0)
-        assert counters("backfill", "revenue", "--yes").code == 0
+    assert counters("backfill", "revenue", "--yes", "--json").document["withheld"] == 0
     mend(bench, replace(REVENUE, measures={"total": Count()}), replace(FEES, measures={"orders": Count()}))
     redrive(counters)
     assert entries(counters) == []
     assert read(bench, replace(REVENUE, measures={"total": Count()}), customer="ann") == ({"total": 20}, True)
     assert read(bench, replace(FEES, measures={"orders": Count()})) == ({"orders": 4}, True)
-
-
-def test_what_waits_for_a_record_of_after_the_cut_waits_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    counters = delivered(REVENUE)
-    at_phase(counters, "scanning", lambda: put_without_price(counters.bench, 20), monkeypatch)
-    done = counters("backfill", "revenue", "--yes", "--json").document
-    assert (done["settled"], done["withheld"]) == (2, 2)
-    assert entries(counters) == [["revenue"]] * 3
 
 
 def test_a_sum_that_its_group_cannot_take_waits_while_the_others_are_filled() -> None:
@@ -104,49 +75,21 @@ def test_a_sum_that_its_group_cannot_take_waits_while_the_others_are_filled() ->
     assert read(bench, REVENUE, customer="bob") == ({"total": 10}, True)
 
 
-def test_a_delta_of_what_a_backfill_has_replaced_is_settled() -> None:
+def test_a_delta_of_what_a_backfill_has_replaced_is_not_counted() -> None:
     bench = Workbench([REVENUE])
     bench.aggregator.handle({})
     counters = Counters(bench)
     for number in range(2):
         put(bench, number, 10**38 - 1)
         counters.stream.deliver()
-    assert entries(counters) == [["revenue"]]
     capped = replace(REVENUE, measures={"total": Sum("price", cap=5)})
     mend(bench, capped)
-    assert counters("quarantine", "redrive", "--all").code == 0
-    counters.stream.deliver()
+    assert counters("backfill", "revenue", "--yes").code == 0
     assert entries(counters) == [["revenue"]]
-    assert counters("backfill", "revenue", "--yes", "--json").document["settled"] == 1
+    redrive(counters)
     assert entries(counters) == []
     bench.clock.advance(61)
     assert read(bench, capped, customer="ann") == ({"total": 10}, True)
-
-
-def test_two_backfills_that_settle_at_once_settle_their_own_entries() -> None:
-    counters = delivered(REVENUE, FEES)
-    bench = counters.bench
-    settled: list[int] = []
-
-    class Hasty:
-        """A client whose first update comes just after another backfill has settled the same entry."""
-
-        def __init__(self) -> None:
-            self.is_first = True
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(bench.table, name)
-
-        def update_item(self, **request: Any) -> Any:
-            if self.is_first:
-                self.is_first = False
-                settled.append(settle(bench.store, lambda _, name: name == "revenue"))
-            return bench.table.update_item(**request)
-
-    client: Any = Hasty()
-    settled.append(settle(Table(bench.table.name, client, clock=bench.clock), lambda _, name: name == "fees"))
-    assert sum(settled) == 2
-    assert entries(counters) == []
 
 
 def test_entries_are_listed_by_the_name_of_a_composite() -> None:
@@ -155,21 +98,6 @@ def test_entries_are_listed_by_the_name_of_a_composite() -> None:
     assert len(counters("quarantine", "list", "--declaration", "buyers", "--json").document["entries"]) == 2
     assert entries(counters) == [["buyers-members"]] * 2
     assert counters("quarantine", "list", "--declaration", "revenue", "--json").document["entries"] == []
-
-
-def test_a_run_that_was_killed_before_it_settled_settles_when_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    counters = delivered(REVENUE)
-    mend(counters.bench, PRICED)
-    with monkeypatch.context() as patched:
-
-        def killed(*_: Any) -> int:
-            raise KeyboardInterrupt
-
-        patched.setattr("dynamodb_counters._backfill.backfill.settle", killed)
-        told = lines(counters("backfill", "revenue", "--yes").err)[-2]
-    assert entries(counters) == [["revenue"]] * 2
-    assert counters("backfill", "--run", told.split()[1], "--json").document["settled"] == 2
-    assert entries(counters) == []
 
 
 def put_tagged(bench: Workbench, number: int, tags: str) -> None:

@@ -36,7 +36,6 @@ from dynamodb_counters._backfill.runner import (
     withheld,
 )
 from dynamodb_counters._commit.commit import Part
-from dynamodb_counters._control.counted_names import is_moot
 from dynamodb_counters._control.registry import (
     COMPLETE,
     COUNTING,
@@ -61,7 +60,7 @@ from dynamodb_counters._fold.records import padded
 from dynamodb_counters._items.bookkeeping import update_as_seen
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import BASELINE, PK, SK, TYPE
-from dynamodb_counters._quarantine.quarantine import confirm, settle
+from dynamodb_counters._quarantine.quarantine import confirm
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import MINUTE
 from dynamodb_counters.errors import BackfillError
@@ -248,7 +247,6 @@ class Dropping(Emptying):
         removed = [(entry, None) for entry in self._emptied.values()]
         if not write_registry(self.table, read_registry(self.table), removed):
             raise BackfillError("another process works on the same names: run it again")
-        settle(self.table, lambda _, name: name in counting)
 
     def _chosen(self, registry: Registry) -> list[str]:
         """The names, with those that a `Distinct` is made of; refuse what something else counts."""
@@ -272,8 +270,6 @@ class Dropping(Emptying):
 class Backfill(Emptying, Runner):
     """Backfills some names of a table; by default all that wait for it."""
 
-    settled: int = 0
-    """Entries of the quarantine that wait for nothing any more."""
     withheld: int = 0
     """Entries of the quarantine that wait for what was filled: it cannot count them."""
     _kind = "backfill"
@@ -308,11 +304,6 @@ class Backfill(Emptying, Runner):
         if state.phase == ADDING:
             yield from self._withhold(state)
             yield from self._add(state)
-        if state.phase == ENDED:
-            entries = self._registry().names
-            self.settled += settle(
-                self.table, lambda item, name: name in entries and is_moot(self.table, entries[name], item)
-            )
 
     def _withhold(self, state: State) -> Iterator[Progress]:
         """Let what the baseline lacks wait in quarantine, as if the stream had brought it."""

@@ -46,9 +46,8 @@ from dynamodb_counters._declarations.groups import with_below
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
 from dynamodb_counters._items.bookkeeping import typed_values
-from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._layouts import PageLevels
-from dynamodb_counters._quarantine.quarantine import DELTA, RECORD, UNREADABLE, Quarantine, origin_of, unpack
+from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters._table import Remembered, Table
 from dynamodb_counters.errors import (
     ChangedError,
@@ -251,16 +250,6 @@ def restrict(table: Table, change: Change, counting: Sequence[Entry]) -> None:
     if later:
         names = {entry.name for entry in counting} if change.names is None else change.names
         change.names = frozenset(names - later)
-
-
-def is_moot(table: Table, entry: Entry, item: Image) -> bool:
-    """Whether an entry of the quarantine waits for a name in vain: the name's backfill has met what it holds."""
-    try:
-        content, name = unpack(item[DELTA if DELTA in item else RECORD]), "ApproximateCreationDateTime"
-        created = content.get("created") if DELTA in item else content["dynamodb"].get(name)
-        return bool(entry.run) and not is_past(table, entry.run, entry.since, origin_of(item, created))
-    except UNREADABLE:
-        return False
 
 
 def plan_of(registry: Registry, ahead: frozenset[str] = frozenset()) -> Plan:

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.fold import fold
@@ -31,7 +31,7 @@ from dynamodb_counters._fold.records import (
     Record,
     inserted,
 )
-from dynamodb_counters._items.bookkeeping import item_bytes, key_of, put_as_seen, update_as_seen
+from dynamodb_counters._items.bookkeeping import item_bytes, put_as_seen, update_as_seen
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import base64_text, binary, parse_number
 from dynamodb_counters._items.table_schema import PK, QUARANTINE, QUARANTINE_PREFIX, SK, TTL, TYPE
@@ -43,12 +43,10 @@ STATE: Final = "state"
 WAITING: Final = "waiting"
 REDRIVEN: Final = "released"
 DISCARDED: Final = "discarded"
-SETTLED: Final = "settled"
-"""A backfill has replaced all that it waited for."""
 PROVISIONAL: Final = "provisional"
 """A backfill has met the image: it waits once that is known to be what the baseline lacks."""
 
-STATES: Final = {WAITING: "waiting", REDRIVEN: "redriven", DISCARDED: "discarded", SETTLED: "settled"}
+STATES: Final = {WAITING: "waiting", REDRIVEN: "redriven", DISCARDED: "discarded"}
 """States that a person sees, by how they are stored."""
 
 CHANGED_AT: Final = "changed_at"
@@ -166,14 +164,6 @@ def read_quarantine_item(item: Mapping[str, Any]) -> Quarantined:
         content, names, reason = {}, (), f"{type(error).__name__}: the entry cannot be read. {reason}"
     key = item[PK]["S"], item[SK]["S"]
     return Quarantined(origin.shard, origin.sequence, reason, content, names, item[STATE] == _REDRIVEN, key)
-
-
-def awaited_by(item: Mapping[str, Any]) -> tuple[str, ...]:
-    """The declarations that an entry waits for; none for one of all declarations, and for one that cannot be read."""
-    try:
-        return (str(unpack(item[DELTA])["name"]),) if DELTA in item else names_of(item)
-    except UNREADABLE:
-        return ()
 
 
 def names_of(item: Mapping[str, Any]) -> tuple[str, ...]:
@@ -410,27 +400,3 @@ def stored_key(entry: Quarantined) -> dict[str, Any]:
 def state_request(table: Table, key: Mapping[str, Any], before: str, after: str) -> dict[str, Any]:
     new = {STATE: {"S": after}, CHANGED_AT: {"N": f"{table.clock():.0f}"}}
     return update_as_seen(table.name, key, new, {STATE: {"S": before}})
-
-
-Moot: TypeAlias = Callable[[Image, str], bool]
-"""Whether an entry waits for a name in vain."""
-
-
-def settle(table: Table, moot: Moot) -> int:
-    """Let entries no longer wait for what backfills have counted; return how many wait for nothing else."""
-    settled, entries = 0, stored_entries(table)
-    while some := list(islice(entries, _AT_A_TIME)):
-        settled += sum(table.each(lambda item: _settle(table, item, moot), some))
-    return settled
-
-
-def _settle(table: Table, item: Image, moot: Moot) -> bool:
-    while state_of(item) == WAITING and (names := [name for name in awaited_by(item) if moot(item, name)]):
-        left = [name for name in awaited_by(item) if name not in names]
-        new = {NAMES: {"SS": left}} if left else {STATE: {"S": SETTLED}}
-        seen = {STATE: {"S": WAITING}, NAMES: item.get(NAMES)}
-        if table.write("update_item", **update_as_seen(table.name, key_of(item), new, seen)):
-            return not left
-        # It was redriven, or settled in part by another backfill.
-        item = table.read_item(key_of(item))
-    return False

@@ -85,7 +85,7 @@ def backfill(session: Session, names: tuple[str, ...], *, run: str, dry_run: boo
     filled = sorted(name for name, entry in read_registry(session.table).names.items() if entry.run == work["run"])
     line = f"{', '.join(filled)}: counted all there is, in {span(work['seconds'])}; {_cost(work)}"
     line += f"; {counted(runner.withheld, 'entry waits', 'entries wait')} in quarantine" if runner.withheld else ""
-    document = {**work, "names": filled, "settled": runner.settled, "withheld": runner.withheld}
+    document = {**work, "names": filled, "withheld": runner.withheld}
     session.emit(document, [line, "Readers know of it within a minute. What had expired is not counted."])
     return DONE
 
