@@ -242,6 +242,15 @@ def test_a_count_that_is_right_has_no_differences_while_traffic_flows(bench: Wor
     assert (verifying.differences, verifying.compared > 3) == ([], True)
 
 
+def test_a_run_consumes_no_more_units_a_second_than_it_may(bench: Workbench) -> None:
+    bench.deploy([REVENUE, NUMBER])
+    stream = Stream(bench)
+    stream.deliver()
+    begun = bench.clock()
+    *_, last = backfill(bench, stream, units_per_second=0.02).steps()
+    assert bench.clock() - begun >= last.units / 0.02 > 300
+
+
 def test_a_sample_of_the_groups_is_compared_and_the_same_one_each_time(bench: Workbench) -> None:
     for number in range(40):
         put(bench, 100 + number, 1, f"customer{number}")
