@@ -106,14 +106,6 @@ def test_a_delta_is_redriven_not_discarded() -> None:
         world.discard_all()
 
 
-def test_an_entry_that_was_redriven_meanwhile_is_not_discarded() -> None:
-    world = World(TAGS)
-    world.view(tags=["a", "b", "c"])
-    [entry] = world.bench.counters.quarantined()
-    assert world.bench.counters.redrive(entry)
-    assert not world.discard(entry)
-
-
 def test_a_backfill_puts_what_was_discarded_into_quarantine_again() -> None:
     world = World(TAGS)
     world.view(tags=["a", "b", "c"])

@@ -142,45 +142,6 @@ def dying(after: int, methods: tuple[str, ...] = WRITES, *, landed: bool = True)
     return hook
 
 
-@pytest.mark.parametrize("counts", ["keep", "take_back"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_clients_events_are_gone_and_the_others_stay(kind: str, counts: str) -> None:
-    world = World(kind)
-    for client in ("ann", "bob"):
-        for number in range(4):
-            world.accept(client, number)
-    world.accept("ann", 1, version=2)
-    world.retract("ann", 2)
-    before = world.counts()
-    assert before == world.expected()
-
-    world.erase("ann", counts)
-    world.note_erased("ann", counts)
-
-    assert world.counts() == world.expected()
-    assert world.counts()["sold"] == (before["sold"] if counts == "keep" else world.expected()["known"])
-    assert "ann" not in world.stored()
-    assert world.stored().count("bob") >= 4
-    if world.event.packed is not None:
-        assert len(list(world.writer.events(world.event))) == 4
-
-
-@pytest.mark.parametrize("counts", ["keep", "take_back"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_erasing_again_changes_nothing(kind: str, counts: str) -> None:
-    world = World(kind)
-    world.accept("ann", 1)
-    world.accept("bob", 2)
-    first = world.erase("ann", counts)
-    counted, stored = world.counts(), world.stored()
-
-    again = world.erase("ann", "take_back" if counts == "keep" else "keep")
-
-    assert (first.events + first.packed, again.events + again.packed) == (1, 0)
-    assert world.counts() == counted
-    assert world.stored() == stored
-
-
 @pytest.mark.parametrize("landed", [False, True])
 @pytest.mark.parametrize("counts", ["keep", "take_back"])
 @pytest.mark.parametrize("kind", KINDS)

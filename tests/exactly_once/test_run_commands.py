@@ -137,13 +137,6 @@ def test_a_distinct_is_backfilled_with_its_members() -> None:
     assert read(counters.bench, BUYERS.total) == ({"distinct": 5}, True)
 
 
-def test_a_dry_run_does_not_take_for_whole_what_an_old_stream_no_longer_shows() -> None:
-    counters = late(NUMBER, hours=25)
-    got = counters("get", "orders")
-    assert lines(got.err) == ["not complete: `counters backfill orders` counts what was there before"]
-    assert counters("backfill", "--dry-run").out.startswith("would backfill orders: ")
-
-
 def test_a_name_is_dropped_once_no_process_can_count_in_it(changed: Counters) -> None:
     bench = changed.bench
     assert changed("backfill", "orders", "--yes").code == 0

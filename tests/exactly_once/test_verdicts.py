@@ -104,13 +104,6 @@ def found(verifying: Verification) -> list[tuple[str, dict[str, Any]]]:
     return [(each.verdict, dict(each.missing)) for each in verifying.differences]
 
 
-def test_a_group_that_holds_what_its_sources_come_to_is_exact() -> None:
-    site = Site(VIEWS, RANKED)
-    site.view(3)
-    verifying = site.verify()
-    assert (verifying.compared, found(verifying)) == (2, [])
-
-
 LEAVING = replace(VIEWS, name="leaving", pk="LEAVING#{url}", on_expiry="subtract")
 PER_DAY = Aggregate("per_day", VIEW, by="at:day", measures={"views": Count()}, retention=timedelta(days=40))
 ITEMS = Items("sale", where=Attr("price").exists())
@@ -144,29 +137,6 @@ def test_a_group_may_exceed_sources_that_expire(declaration: Aggregate | Window,
 def test_what_no_code_declares_any_more_may_expire() -> None:
     views = replace(VIEWS, source=FOREVER)
     assert Registry({}, {entry.name: entry for entry in entries_of([views])}).may_exceed(views)
-
-
-@pytest.mark.parametrize(("event", "verdict"), [(FOREVER, "drifted"), (VIEW, "unknown")], ids=["for good", "expires"])
-def test_too_much_has_drifted_unless_its_events_expire(event: Event, verdict: str) -> None:
-    views = replace(VIEWS, source=event)
-    site = Site(views)
-    site.view(3, event=event)
-    spoil(site.bench, views, "views", 5, url="/")
-    assert site.found() == [(verdict, {"views": -5})]
-    assert site.verify().repair() == ((1, 0) if verdict == "drifted" else (0, 0))
-    assert site.bench.counters.get(views, url="/")["views"] == (3 if verdict == "drifted" else 8)
-
-
-@pytest.mark.parametrize("event", [FOREVER, VIEW], ids=["for good", "expires"])
-def test_too_little_has_drifted_whether_or_not_its_events_expire(event: Event) -> None:
-    views = replace(VIEWS, source=event)
-    site = Site(views)
-    site.view(3, event=event)
-    spoil(site.bench, views, "views", -2, url="/")
-    verifying = site.verify()
-    assert found(verifying) == [("drifted", {"views": 2})]
-    assert verifying.repair() == (1, 0)
-    assert site.found() == []
 
 
 @pytest.mark.parametrize("event", [FOREVER, VIEW], ids=["for good", "expires"])

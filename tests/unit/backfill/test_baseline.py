@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,8 +16,7 @@ from dynamodb_counters._backfill.runner import Lineage, contributions, part_of, 
 from dynamodb_counters._backfill.verification import judge
 from dynamodb_counters._control.run_items import LoggedChange, ScannedItem, Sums
 from dynamodb_counters._items.table_schema import SCORE
-from dynamodb_counters.errors import BackfillError
-from tests.exactly_once.test_backfill import Live, backfill, fill, read, spoil, verification
+from tests.exactly_once.test_backfill import Live, fill, read, spoil
 
 _numbers = st.integers(-2, 3)
 _few = st.integers(-3, 3)
@@ -96,13 +93,6 @@ def test_a_score_that_differs_from_its_measure_is_drift_though_events_may_have_e
     found = [numbers for *_, numbers in verdicts]
     assert {name: sum(numbers.get(name, 0) for numbers in found) for name in missing} == missing
     assert all(all(numbers.values()) for numbers in found)
-
-
-@pytest.mark.parametrize("run", [backfill, verification])
-def test_a_counter_is_refused_by_name(run: Callable[..., Any]) -> None:
-    live = Live(STOCK)
-    with pytest.raises(BackfillError, match=r"^invalid name='stock': expected what items are counted in, not a Cou"):
-        [*run(live.bench, live.stream, names=["stock"]).steps()]
 
 
 def test_what_is_over_a_counter_is_verified_and_backfilled() -> None:

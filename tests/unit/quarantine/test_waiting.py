@@ -14,7 +14,6 @@ from dynamodb_counters._quarantine.quarantine import (
     Waiting,
     list_quarantined,
     redrive,
-    stored_key,
     waiting_in_bucket,
     waiting_in_quarantine,
 )
@@ -48,11 +47,6 @@ def quarantine(table: Table, number: int, *, size: int = 10, kept: float = KEPT)
     }
     image = Unfoldable(str(10**21 + number), "NewImage", record, "malformed")
     Quarantine(table, kept).keep("shard-1", [image])
-
-
-def test_nothing_waits(table: Table, memory: MeteredTable) -> None:
-    assert waiting_in_quarantine(table, KEPT) == Waiting()
-    assert memory.usage.reads <= 32 * 0.5
 
 
 def test_waiting_entries_are_counted_until_they_are_redriven(table: Table) -> None:
@@ -100,20 +94,3 @@ def test_a_flood_costs_no_more_than_stated(table: Table, memory: MeteredTable, s
 def test_the_bucket_counts_lambdas_objects() -> None:
     assert waiting_in_bucket(Bucket(1e9), "bucket", 1e9) == Waiting(2, 7200)
     assert waiting_in_bucket(Bucket(1e9, {}), "bucket", 1e9) == Waiting()
-
-
-def test_an_entry_is_redriven_once_and_stays(table: Table, memory: MeteredTable) -> None:
-    quarantine(table, 1)
-    [entry] = list_quarantined(table, redriven=False)
-    assert redrive(table, entry)
-    before = [dict(item) for item in memory.items()]
-    assert not redrive(table, entry)
-    assert list(memory.items()) == before
-
-
-def test_an_entry_that_is_gone_stays_gone(table: Table, memory: MeteredTable) -> None:
-    quarantine(table, 1)
-    [entry] = list_quarantined(table, redriven=False)
-    memory.delete_item(TableName=table.name, Key=stored_key(entry))
-    assert not redrive(table, entry)
-    assert list(memory.items()) == []
