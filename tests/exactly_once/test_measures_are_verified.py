@@ -54,15 +54,6 @@ def _read(bench: Workbench, url: str) -> list[Any]:
     ]
 
 
-def test_right_measures_have_no_differences() -> None:
-    bench = Workbench(flatten(DECLARED))
-    bench.aggregator.handle({})
-    stream = Stream(bench)
-    _see(bench, 0, 60)
-    _deliver(stream)
-    assert verify(bench, stream).differences == []
-
-
 @pytest.mark.parametrize("name", [part.name for part in flatten(DECLARED)])
 def test_numbers_that_a_measure_lacks_are_found_and_repaired(name: str) -> None:
     bench = Workbench(flatten(DECLARED))

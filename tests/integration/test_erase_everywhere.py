@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import random
-import subprocess
-import sys
 import time
 import uuid
 import zlib
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import dynamodb_counters
 from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, Sum
 from dynamodb_counters._backfill.feeds import StreamReader
 from dynamodb_counters._commit.batch import Aggregator
@@ -186,42 +180,3 @@ def test_nothing_that_is_stored_names_the_person(
     assert world.erase(counts) == [Erased(), Erased()]
     assert world.deliver() == records
     assert world.stored() == stored
-
-
-def _command(endpoint: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    source = Path(dynamodb_counters.__file__).parents[1]
-    return subprocess.run(
-        [sys.executable, "-m", "dynamodb_counters.cli.main", *arguments],
-        env=os.environ | {"PYTHONPATH": str(source), "AWS_ENDPOINT_URL": endpoint},
-        input="n\n",
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
-def test_the_command_erases_what_it_has_shown(ministack_engine: Engine) -> None:
-    endpoint = str(ministack_engine.endpoint_url)
-    world = World(ministack_engine, seed=3)
-    world.write()
-    world.deliver()
-    before = world.stored()
-    asked = ["erase", "sale", f"client={ANN}", "--table", world.name, "--counts", "keep"]
-
-    shown = _command(endpoint, *asked, "--dry-run", "--json")
-    assert (shown.returncode, shown.stderr) == (0, "")
-    found = json.loads(shown.stdout)["found"]
-    assert (found["events"], found["left"] > 0) == (7, True)
-    assert _command(endpoint, *asked).returncode == 2
-    assert world.stored() == before
-
-    done = _command(endpoint, *asked, "--yes")
-    assert done.returncode == 0, done.stderr
-    assert "events 7" in " ".join(done.stdout.split())
-    visits = ["erase", "visit", f"client={ANN}", "--table", world.name, "--counts", "take_back", "--yes", "--json"]
-    assert json.loads(_command(endpoint, *visits).stdout)["erased"]["packed"] == 8
-    assert BOB in world.stored()
-
-    unknown = _command(endpoint, "erase", "sales", "id=1", "--table", world.name, "--counts", "keep", "--yes")
-    assert (unknown.returncode, "no event 'sales' is declared" in unknown.stderr) == (2, True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import random
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -12,7 +12,6 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Sum, Window
 from dynamodb_counters._quarantine.quarantine import Quarantined
-from dynamodb_counters._timeline.tiers import HOUR
 from simulation.engines import Engine
 from tests.integration.stores import OTHER_SHARD, SHARD, Store
 from tests.unit.fold.streams import NOW, Record, image, record
@@ -23,8 +22,6 @@ _SALES = Aggregate("sales", _EVENT, pk="SHOP#{shop}", sk="SALES", measures={"n":
 _HOURS = Window("hours", _EVENT, pk="SHOP#{shop}", time="at")
 
 _AT = "2026-09-21T13:00:00Z"
-_AHEAD = datetime.fromtimestamp(NOW + 2 * HOUR, UTC).isoformat()
-"""It cannot be counted yet."""
 
 
 def _sale(sequence: int, **values: Any) -> Record:
@@ -125,21 +122,6 @@ def test_a_poisoned_record_is_kept_and_its_neighbours_are_counted(store: Store, 
     assert len(list(store.counters.quarantined())) == 1
 
 
-def test_a_record_is_counted_once_however_often_it_is_redriven(store: Store) -> None:
-    store.deliver([_sale(1), _sale(2, at=_AHEAD), _sale(3)], _HOURS)
-    [entry] = store.counters.quarantined()
-
-    store.clock.now += 3 * HOUR
-    change = _redriven(store, entry)
-    for _ in range(3):
-        store.deliver([change], _HOURS, shard=OTHER_SHARD)
-
-    assert _hours(store) == 3
-    assert not store.counters.redrive(entry)
-    assert list(store.counters.quarantined()) == []
-    assert [kept.redriven for kept in store.counters.quarantined(redriven=True)] == [True]
-
-
 @pytest.mark.parametrize("engine", ["dynamodb_local"], indirect=True)  # moto and ministack round such a sum
 def test_a_sum_of_more_than_38_digits_is_quarantined_with_the_watermark(store: Store) -> None:
     large = _sale(1, amount=10**37)
@@ -169,18 +151,6 @@ def test_groups_of_one_record_whose_keys_have_the_same_checksum_wait_side_by_sid
 
     assert store.deliver([sale], tagged).quarantined == 2
     assert len(list(store.counters.quarantined())) == 2
-
-
-def test_an_event_that_is_corrected_counts_although_what_it_was_cannot(store: Store) -> None:
-    bad, good = _sale(1, at=_AHEAD)["dynamodb"]["NewImage"], _sale(1)["dynamodb"]["NewImage"]
-    store.deliver([record(1, bad), record(2, good, bad)], _HOURS)
-    assert _hours(store) == 1
-
-    # Redriving both changes nothing: one adds what the other takes back.
-    store.clock.now += 3 * HOUR
-    for place, entry in enumerate(list(store.counters.quarantined()), start=9):
-        store.deliver([_redriven(store, entry, place)], _HOURS, shard=OTHER_SHARD)
-    assert _hours(store) == 1
 
 
 def test_an_entry_that_is_there_stays_as_it_is(store: Store) -> None:
