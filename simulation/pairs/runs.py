@@ -13,9 +13,8 @@ from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._backfill.backfill import DELETING, Backfill, Dropping
 from dynamodb_counters._backfill.verification import (
     AT_LEAST,
-    COUNTED_MEANWHILE,
+    CHANGED_MEANWHILE,
     ERASED_MEANWHILE,
-    GONE_MEANWHILE,
     Difference,
     Verification,
 )
@@ -461,7 +460,7 @@ class Verifying:
                 # A window's slots are no groups of the truth: nothing is ever wrong with them but age.
                 is_certain = each.verdict == "drifted" or isinstance(truth.registered[place[0]], Aggregate)
                 # A transaction that counts during the comparison is in the number or not.
-                is_certain &= each.reason not in (COUNTED_MEANWHILE, ERASED_MEANWHILE, GONE_MEANWHILE)
+                is_certain &= each.reason not in (CHANGED_MEANWHILE, ERASED_MEANWHILE)
                 is_wrong = any(lacks.get(name, 0) != number for name, number in missing.items())
                 if is_certain and not waits and is_wrong:
                     yield f"{place} lacks {lacks}, but is said to lack {missing} ({each.verdict})"
@@ -478,7 +477,7 @@ def _may_be(each: Difference, truth: Truth, run: str, *, is_blocked: bool) -> bo
         # A group has not drifted for holding what has gone.
         return each.reason == AT_LEAST or each.missing.keys() == {SCORE} or not truth.exceeds(name, run)
     if each.verdict == "unknown":
-        return each.reason in (COUNTED_MEANWHILE, ERASED_MEANWHILE) or truth.may_have_expired(name)
+        return each.reason in (CHANGED_MEANWHILE, ERASED_MEANWHILE) or truth.may_have_expired(name)
     # It may have been redriven since the verification looked.
     return truth.waits(name, ever=True, deltas=is_blocked)
 

@@ -25,7 +25,7 @@ from dynamodb_counters import (
     TableKeys,
     Window,
 )
-from dynamodb_counters._backfill.verification import Difference, Verification
+from dynamodb_counters._backfill.verification import CHANGED_MEANWHILE, Difference, Verification
 from dynamodb_counters._control.counted_names import CountedNames
 from dynamodb_counters._control.registry import DECLARED, Registry, entries_of, entry_key, read_registry, write_registry
 from dynamodb_counters._declarations import Declaration
@@ -427,7 +427,7 @@ def test_a_group_that_drifted_and_that_a_transaction_counts_in_meanwhile_is_not_
 ) -> None:
     spoil(bench, JOBS, "jobs", 5)
     [found] = counted_meanwhile(bench, monkeypatch)
-    assert (found.verdict, found.reason) == ("unknown", "a transaction counted in it meanwhile")
+    assert (found.verdict, found.reason) == ("unknown", CHANGED_MEANWHILE)
 
 
 def test_no_transactions_are_waited_for_once_another_process_has_ended_the_run(bench: Workbench) -> None:

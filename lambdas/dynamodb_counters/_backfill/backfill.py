@@ -70,7 +70,6 @@ DELETING: Final = "deleting"
 WITHHOLDING: Final = "withholding"
 ADDING: Final = "adding"
 
-_POLL: Final = 2.0
 _AT_A_TIME: Final = 256
 
 _PARTS: Final = 1 << 60
@@ -174,10 +173,8 @@ class Emptying(Work):
     def _rest(self, entries: list[Entry], state: str, seconds: float) -> Iterator[Progress]:
         """Wait until nobody relies on what names in a state were before."""
         resting = [entry.at for entry in entries if entry.state == state and not entry.fresh]
-        begun, until = self.now(), max(resting, default=0.0) + seconds
-        while resting and (now := self.now()) <= until:
-            yield self._step(state, now - begun, until - begun)
-            self.table.sleep(min(_POLL, until - now + 0.1))
+        if resting:
+            yield from self._until(max(resting) + seconds, state)
 
     def _delete_all(self) -> Generator[Progress, None, bool]:
         """Delete all items of names that were ever counted, while these wait as they did."""

@@ -120,7 +120,6 @@ class State:
     described_at: float
     lineage: Lineage = field(default_factory=Lineage)
     ended_at: float = 0.0
-    items: int = 0
     parts_done: int = 0
     parts: int = 1
 
@@ -306,6 +305,13 @@ class Work:
         if self.units_per_second is not None:
             self.table.sleep(units / self.units_per_second)
 
+    def _until(self, moment: float, phase: str, run: str = "", pause: float = _POLL) -> Iterator[Progress]:
+        """Wait until a moment has passed; yield how much of the time has."""
+        begun = self.now()
+        while (now := self.now()) <= moment:
+            yield self._step(phase, now - begun, moment - begun, run)
+            self.table.sleep(min(pause, moment - now + 0.1))
+
     def _step(self, phase: str, done: float, total: float, run: str = "") -> Progress:
         return Progress(phase, run, int(done), int(total), self._units)
 
@@ -343,7 +349,8 @@ class Runner(Work, ABC):
             if state is None:
                 yield from self._prepare()
                 state = self._opened()
-            yield from self._wait(state)
+            if state.phase == WAITING:
+                yield from self._until(state.run.since + self.feeds.clocks, WAITING, state.run.id)
             if state.phase != WAITING or self._same_shards(state):
                 break
             self._void(state)
@@ -427,13 +434,6 @@ class Runner(Work, ABC):
             raise BackfillError("nothing counts the table yet: deploy its aggregator, and wait for a batch")
         return registry
 
-    def _wait(self, state: State) -> Iterator[Progress]:
-        begun = self.now()
-        until = state.run.since + self.feeds.clocks
-        while state.phase == WAITING and (now := self.now()) < until:
-            yield self._progress(state, now - begun, until - begun)
-            self.table.sleep(min(_POLL, until - now))
-
     def _same_shards(self, state: State) -> bool:
         """Whether no shard began near the cut, where the clocks of two shards could disagree about it."""
         known = set(state.lineage.parents)
@@ -462,7 +462,6 @@ class Runner(Work, ABC):
         total = sum(table.get("ItemCount", 0) for table in self._described())
         try:
             for scanned in scan.rounds():
-                state.items = scanned
                 if self.now() > state.described_at + HOUR:
                     self._describe(state)
                 yield self._progress(state, scanned, max(total, scanned))

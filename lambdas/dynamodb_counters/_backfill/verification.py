@@ -189,9 +189,8 @@ def to_repair(differences: Iterable[Difference], *, unknown: bool) -> list[Diffe
     return [each for each in differences if each.verdict == "drifted" or (unknown and each.reason == EXPIRED)]
 
 
-COUNTED_MEANWHILE: Final = "a transaction counted in it meanwhile"
+CHANGED_MEANWHILE: Final = "a transaction counted in it meanwhile, or it is gone: verify it again"
 ERASED_MEANWHILE: Final = "what waited for it may have been counted, and was erased: verify it again"
-GONE_MEANWHILE: Final = "it is gone, and what it had applied is unknown"
 
 SETTLING: Final = "settling"
 """The phase in the progress of a repair that waits."""
@@ -256,11 +255,8 @@ class Verification(Runner):
         until = self.now() + self.outlives
         yield from self._compare_all(pages)
         if self.outlives and to_repair(self.differences, unknown=self.unknown):
-            begun = self.now()
             # Invocations may be left of those whose retry Lambda gave up on: they may count what a repair adds.
-            while (now := self.now()) < until:
-                yield self._step(SETTLING, now - begun, until - begun, state.run.id)
-                self.table.sleep(min(_BREATH, until - now))
+            yield from self._until(until, SETTLING, state.run.id, _BREATH)
             # Also groups that did not differ: what was given up on may have canceled out, until a part was counted.
             self.differences, self.compared = [], 0
             yield from self._compare_all(pages)
@@ -285,18 +281,18 @@ class Verification(Runner):
         for again in range(_AGAIN):
             held = yield from self._hold(left, total)
             found, unsettled = self._differing(pages, sums, held)
-            sources: Any = [self._layout(ref).declaration.source for ref in found.keys() - unsettled.keys()]
+            sources: Any = [self._layout(ref).declaration.source for ref in found.keys() - unsettled]
             if any(isinstance(source, Event) and source.packed is None for source in sources):
                 yield from self._await_transactions(total)
                 found, unsettled = self._differing(pages, sums, held)
-            left = sorted(found.keys() & unsettled.keys()) if again < _AGAIN - 1 else []
+            left = sorted(found.keys() & unsettled) if again < _AGAIN - 1 else []
             self._judge({ref: found[ref] for ref in sorted(found.keys() - set(left))}, unsettled, held)
             if not left:
                 break
             self.table.sleep(_PAUSE)
         self.compared += len(sums)
 
-    def _judge(self, found: Totals, unsettled: Mapping[GroupRef, str], held: Mapping[GroupRef, ReadGroup]) -> None:
+    def _judge(self, found: Totals, unsettled: set[GroupRef], held: Mapping[GroupRef, ReadGroup]) -> None:
         """Note what groups lack, and whether that is certain."""
         waits, erased = Counter[GroupRef](), set[str]()
         if found:
@@ -311,7 +307,7 @@ class Verification(Runner):
             if waits[ref]:
                 judged = [("waits", WAITS[waits[ref] > 1].format(waits[ref]), missing)]
             elif ref in unsettled:
-                judged = [("unknown", unsettled[ref], missing)]
+                judged = [("unknown", CHANGED_MEANWHILE, missing)]
             elif ref[0] in erased and any(verdict == "drifted" for verdict, _, _ in judged):
                 judged = [("unknown", ERASED_MEANWHILE, missing)]
             key = identity(typed_key(layout.key(ref[1], "")))
@@ -321,23 +317,20 @@ class Verification(Runner):
                 values = layout.values(ref[1])
                 self.differences.append(Difference(ref[0], values, numbers, verdict, why, ref, repairs))
 
-    def _differing(
-        self, pages: Pages, sums: Totals, held: dict[GroupRef, ReadGroup]
-    ) -> tuple[Totals, dict[GroupRef, str]]:
-        """Numbers that differing groups lack; and the groups whose numbers are uncertain so far, and why."""
+    def _differing(self, pages: Pages, sums: Totals, held: dict[GroupRef, ReadGroup]) -> tuple[Totals, set[GroupRef]]:
+        """Numbers that differing groups lack; and the groups whose numbers are uncertain so far."""
         # After the items: all that the stream has brought them is logged by now.
         pages.lineage = self._begun.lineage
-        expected, unsettled = {ref: dict(sums[ref]) for ref in held}, dict[GroupRef, str]()
+        expected, unsettled = {ref: dict(sums[ref]) for ref in held}, set[GroupRef]()
         with localcontext(EXACT):
             for shard, change in pages.added():
                 for ref, measures in change.added.items():
                     if ref not in held:
                         continue
-                    if change.is_direct:
-                        unsettled[ref] = COUNTED_MEANWHILE
-                    elif change.sequence > held[ref].applied.get(shard, ""):
-                        if not held[ref].items:
-                            unsettled[ref] = GONE_MEANWHILE
+                    is_applied = change.is_direct or change.sequence <= held[ref].applied.get(shard, "")
+                    if change.is_direct or not (is_applied or held[ref].items):
+                        unsettled.add(ref)
+                    if not is_applied:
                         continue
                     numbers = expected[ref]
                     for name, number in measures.items():
