@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -17,8 +16,6 @@ from dynamodb_counters._items.table_schema import LEADERBOARD, TYPE
 
 _PARAMETERS: Final = "demo_parameters"
 INDEX: Final = "index of "
-_TAKEN: Final = "DuplicateItem"
-_ATTRIBUTE: Final = re.compile(r"'((?:[^']|'')+)':\?")
 _CONDITION_FAILED: Final = "ConditionalCheckFailedException"
 
 
@@ -53,19 +50,9 @@ class Meter:
         with self._lock:
             if model.name == "PutItem":
                 self.write_units += write_units(item_bytes(params["Item"]))
-            elif model.name == "BatchExecuteStatement":
-                for statement, answer in zip(params["Statements"], parsed["Responses"], strict=True):
-                    if answer.get("Error", {}).get("Code") in (None, _TAKEN):
-                        self.write_units += write_units(item_bytes(_inserted(statement)))
             elif model.name == "Query":
                 self.queries += 1
                 self.read_units += read_units(parsed["Items"], consistent=params.get("ConsistentRead", False))
-
-
-def _inserted(statement: Mapping[str, Any]) -> dict[str, Any]:
-    """The item of a PartiQL INSERT with a parameter per attribute."""
-    names = [name.replace("''", "'") for name in _ATTRIBUTE.findall(statement["Statement"])]
-    return dict(zip(names, statement["Parameters"], strict=True))
 
 
 def units_written(streams: Any, stream: str) -> Counter[str]:

@@ -17,7 +17,7 @@ from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declarable, Declaration, TableKeys
 from dynamodb_counters._fold.records import table_of
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK
-from dynamodb_counters._table import Bulk, Table
+from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import DAY, HOUR
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.testing import START, checked, one_by_one
@@ -199,8 +199,6 @@ class _Mortal:
 
 class CountersInMemory(testing.CountersInMemory):
     """`Counters` on tables in memory; the seed decides shards, sequence numbers and faults."""
-
-    _bulk: Bulk = "partiql"
 
     def __init__(self, declarations: tuple[Declaration, ...], now: datetime, seed: int, faults: Faults) -> None:
         self._rng, self._faults = random.Random(seed), faults

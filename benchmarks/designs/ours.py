@@ -31,7 +31,7 @@ PACKED_VIEW = replace(VIEW, packed=Packed("time", bucket=timedelta(days=1), futu
 
 
 class Ours(Design):
-    """PartiQL inserts, 25 per call; one UpdateItem per touched item and batch, under a watermark."""
+    """One PutItem per event; one UpdateItem per touched item and batch, under a watermark."""
 
     name = "accept_and_watermark"
     title = "this: accept + watermark"

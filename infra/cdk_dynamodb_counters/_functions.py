@@ -37,7 +37,7 @@ _OWN: Final = (
 )
 """Options that a construct chooses itself; logs are kept as long as those of `log_group`."""
 VARIABLES: Final = (
-    *("AGGREGATES", "BULK_BY_PUT", "CACHE_CONTROL", "COUNTERS_DEV", "DEAD_LETTER_QUEUE_URL", "DECLARATIONS"),
+    *("AGGREGATES", "CACHE_CONTROL", "COUNTERS_DEV", "DEAD_LETTER_QUEUE_URL", "DECLARATIONS"),
     *("EVENTS", "EVENT_BUS", "MAX_BODY_BYTES", "ON_FAILURE_BUCKET", "PAGE", "QUARANTINE_RETENTION_DAYS", "QUEUE_URL"),
     *("SAMPLE", "SCHEMA", "SINGLE_SHARD", "SOURCE_TABLE_ARN", "TABLE_NAME", "TENANT", "TIMEOUT"),
 )

@@ -310,7 +310,7 @@ def _require_usable(table: dynamodb.ITable) -> None:
 
 def accepting(event: Event) -> tuple[str, ...]:
     """Return the actions that accept an event."""
-    return ("PutItem", "PartiQLInsert") if event.packed is None else ("PutItem", "Query")
+    return ("PutItem",) if event.packed is None else ("PutItem", "Query")
 
 
 def grant(

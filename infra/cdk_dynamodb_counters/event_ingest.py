@@ -252,8 +252,7 @@ class EventIngest(Observed):
         """Build the function that accepts the queue's events."""
         event = self._event
         role = self._build_role("Role", "Accepts a queue's events into a table")
-        # The plain event that a duplicate repeats is read: another payload of its key becomes a dead letter.
-        grant(table.table, role, *(("GetItem",) if event.packed is None else ()), *accepting(event))
+        grant(table.table, role, *accepting(event))
         self.dead_letter_queue.grant(role, "sqs:SendMessage")
         environment = {
             "TABLE_NAME": table.table_name,
@@ -263,8 +262,6 @@ class EventIngest(Observed):
             # Requests of a function that has less time give up earlier.
             "TIMEOUT": str(int(timeout.to_seconds())),
         }
-        if self._is_emulated():
-            environment["BULK_BY_PUT"] = "true"
         return self._build_function(
             "Function",
             description="Accepts a queue's events",

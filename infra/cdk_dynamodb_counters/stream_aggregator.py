@@ -230,7 +230,7 @@ class StreamAggregator(StreamReader):
         if self._source_table is not None:
             environment["SOURCE_TABLE_ARN"] = _arn_of(self._source_table)
         if self._is_emulated():
-            environment |= {"SINGLE_SHARD": "true", "BULK_BY_PUT": "true"}
+            environment["SINGLE_SHARD"] = "true"
         return environment
 
     def _build_rules(self) -> lambda_.Alias:

@@ -30,9 +30,8 @@ from dynamodb_counters._reads.events import LINES, EventReads, Explanation, expl
 from dynamodb_counters._reads.group_reads import GroupReads
 from dynamodb_counters._reads.question import Question
 from dynamodb_counters._reads.span_reads import WindowReads
-from dynamodb_counters._table import Bulk, Table, make_client
+from dynamodb_counters._table import Table, make_client
 from dynamodb_counters._writes import accept, direct_counts
-from dynamodb_counters._writes.accept import Conflicts
 from dynamodb_counters._writes.direct_counts import Amount
 from dynamodb_counters._writes.leases import Leases
 from dynamodb_counters._writes.outcomes import Outcome, Outcomes, require_taken
@@ -57,9 +56,6 @@ class Counters(EventReads, GroupReads, WindowReads):
         Name of the table, or its ARN if it is another account's.
     client : DynamoDBClient, optional
         Default: a new one, configured for concurrent use.
-    bulk : {"partiql", "put"}, optional
-        How `accept_many` inserts: by 25 statements per call, the default, or by one PutItem per event, at the same
-        write units, for engines and policies without PartiQL. A table named by its ARN always takes ``"put"``.
     clock : callable, optional
         Returns seconds since 1970. Default ``time.time``.
 
@@ -79,7 +75,6 @@ class Counters(EventReads, GroupReads, WindowReads):
         table_name: str,
         *,
         client: DynamoDBClient | None = None,
-        bulk: Bulk = "partiql",
         clock: Callable[[], float] = time.time,
     ) -> None:
         # Refused before a client is made.
@@ -90,7 +85,7 @@ class Counters(EventReads, GroupReads, WindowReads):
             raise InvalidArgumentError("client", client, 'a client such as boto3.client("dynamodb"), not a resource')
         if not callable(clock):
             raise InvalidArgumentError("clock", clock, "a function that returns seconds since 1970, such as time.time")
-        self._table = Table(table_name, client or make_client(), bulk, clock)
+        self._table = Table(table_name, client or make_client(), clock)
 
     def accept(self, event: Event, values: Mapping[str, Any]) -> Outcome:
         """Insert an event once; the stream counts it. 1 write unit per started KB, also for a duplicate.
@@ -118,10 +113,8 @@ class Counters(EventReads, GroupReads, WindowReads):
         """
         return require_taken(accept.accept(self._table, event, values))
 
-    def accept_many(
-        self, event: Event, events: Iterable[Mapping[str, Any]], *, conflicts: Conflicts = "free"
-    ) -> Outcomes:
-        """Insert many events, each once; 25 per call, many calls at a time.
+    def accept_many(self, event: Event, events: Iterable[Mapping[str, Any]]) -> Outcomes:
+        """Insert many events, each once, 16 at a time.
 
         Packed events go into chunks: a call per bucket and part, or per 4 KB. An event that is refused stops no other.
 
@@ -130,16 +123,13 @@ class Counters(EventReads, GroupReads, WindowReads):
         event : Event
         events : iterable of mapping
             The attributes of each event, as in `accept`.
-        conflicts : {"free", "read"}, optional
-            Where another payload under a known key is found as a conflict. Default: where that takes no request.
-            ``"read"``: everywhere, by reading each duplicate, a read unit per 4 KB; not for packed events.
 
         Returns
         -------
         Outcomes
             A list in the order of the events. Only `Outcomes.raise_for_rejected` raises for what was not taken.
         """
-        return Outcomes(accept.accept_many(self._table, event, events, conflicts=conflicts))
+        return Outcomes(accept.accept_many(self._table, event, events))
 
     def record_once(self, event: Event, values: Mapping[str, Any], declarations: Iterable[Declarable]) -> Outcome:
         """Insert an event and count it in one transaction, at twice the write units; hot counters conflict.

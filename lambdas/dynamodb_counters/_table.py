@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from itertools import count, islice
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
 
 import botocore
 from botocore.exceptions import BotoCoreError, ClientError
@@ -23,8 +23,6 @@ from dynamodb_counters.errors import InDoubtError, InvalidArgumentError, Unavail
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
-
-Bulk: TypeAlias = Literal["partiql", "put"]
 
 CONCURRENCY: Final = 16
 
@@ -65,7 +63,6 @@ class Table:
 
     name: str
     client: DynamoDBClient = field(default_factory=lambda: make_client())  # noqa: PLW0108
-    bulk: Bulk = "partiql"
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
     jitter: Callable[[], float] = random.random
@@ -79,12 +76,6 @@ class Table:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise InvalidArgumentError("table_name", self.name, "the name or ARN of a table")
-        if self.bulk not in ("partiql", "put"):
-            raise InvalidArgumentError("bulk", self.bulk, "'partiql' or 'put'")
-        if self.name.startswith("arn:"):
-            # PartiQL takes names only, so no table of another account.
-            # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/rbac-iam-actions.html
-            object.__setattr__(self, "bulk", "put")
 
     def read_item(self, key: Mapping[str, Any]) -> dict[str, Any]:
         """One item, strongly consistent; empty if there is none."""

@@ -59,9 +59,7 @@ class Process:
         )
         faulty: Any = FaultyClient(client, self._pause, rng, self._postpone, self._pass_time, self._hear)
         # Between threads, no actor could switch.
-        self.table = one_by_one(
-            Table(name, faulty, "put", lambda: clock.now + wrong, sleep=self._sleep, jitter=rng.random)
-        )
+        self.table = one_by_one(Table(name, faulty, lambda: clock.now + wrong, sleep=self._sleep, jitter=rng.random))
         self.table.__dict__["side_by_side"] = in_disorder(rng)
 
     def _hear(self, request: dict[str, Any], answer: Any) -> None:

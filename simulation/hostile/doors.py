@@ -194,7 +194,7 @@ def consumer(name: str) -> Door:
     from dynamodb_counters.handlers import ingest_queue  # noqa: PLC0415
 
     client = MemoryTable(time.time, seed=1)
-    environment = {"DECLARATIONS": encode((VIEW,)), "TABLE_NAME": client.name, "BULK_BY_PUT": "true"}
+    environment = {"DECLARATIONS": encode((VIEW,)), "TABLE_NAME": client.name}
     environment["DEAD_LETTER_QUEUE_URL"] = _DEAD_LETTERS
     with ExitStack() as stack:
         _reached(stack, client, environment)
@@ -229,7 +229,7 @@ def counter_api(name: str, *, tenant: bool = False, throttled: bool = False) -> 
 
     client: Any = _counted()
     reached: Any = Throttled(client, random.Random(0)) if throttled else client
-    counters = Counters(client.name, client=reached, bulk="put", clock=lambda: NOW)
+    counters = Counters(client.name, client=reached, clock=lambda: NOW)
     counters._table = replace(counters._table, sleep=lambda _: None)
     resources = CountResources(counters, SERVED)
     environment = {"TENANT": json.dumps(TENANT)} if tenant else {}
@@ -304,7 +304,7 @@ def _reached(stack: ExitStack, client: MemoryTable, environment: Mapping[str, st
 def _counted() -> MemoryTable:
     """A table with counts of every kind, of two customers: many groups, and texts as long as groups may have."""
     client: Any = MemoryTable(lambda: NOW, seed=2, indexes={RANKING_INDEX: (LEADERBOARD, SCORE)})
-    counters = Counters(client.name, client=client, bulk="put", clock=lambda: NOW)
+    counters = Counters(client.name, client=client, clock=lambda: NOW)
     long = "\x01" * 7900
     views = [_good(number) | {"customer": customer} for number in range(300) for customer in (OWN, "c1")]
     views += [_good(number) | {"url": f"{long}{number}", "clientId": "c"} for number in range(130)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
@@ -20,9 +19,7 @@ from simulation.memory.request_checks import crowd_problem, service_model
 from simulation.memory.statements import update_of
 from simulation.memory.typed_values import InvalidValueError, Item
 
-_INSERT: Final = re.compile(r"""INSERT INTO "([^"]+)" VALUE \{(.*)\}""", re.DOTALL)
 _KEY_TYPES: Final = ("HASH", "RANGE")
-_NAME: Final = re.compile(r"'((?:[^']|'')*)':\?")
 
 _PAGES: Final = {
     "input_token": "ExclusiveStartKey",
@@ -91,7 +88,7 @@ class MemoryDynamoDB:
         return {"Responses": {name: _projected(asked, [item for item in found if item])}, "UnprocessedKeys": {}}
 
     def batch_execute_statement(self, *, Statements: list[dict[str, Any]], **_: Any) -> dict[str, Any]:  # noqa: N803
-        """INSERTs, and UPDATEs of one item by its key."""
+        """UPDATEs of one item by its key."""
         self._require_few("BatchExecuteStatement", Statements=Statements)
         answers = [self._statement(statement) for statement in Statements]
         units = sum(units for _, units in answers)
@@ -101,8 +98,6 @@ class MemoryDynamoDB:
         }
 
     def _statement(self, statement: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
-        if statement["Statement"].startswith("INSERT"):
-            return self._insert(statement), 0.0
         try:
             with self._lock:
                 [done] = self._execute("UpdateItem", [("Update", update_of(statement))])
@@ -160,22 +155,6 @@ class MemoryDynamoDB:
         if name not in self.tables:
             raise failure(operation, "ResourceNotFoundException", "Requested resource not found")
         return self.tables[name]
-
-    def _insert(self, statement: Mapping[str, Any]) -> dict[str, Any]:
-        parsed = _INSERT.fullmatch(statement["Statement"])
-        if parsed is None:
-            return {"Error": {"Code": "ValidationError", "Message": "Statement wasn't well formed"}}
-        names = [name.replace("''", "'") for name in _NAME.findall(parsed[2])]
-        item = dict(zip(names, statement["Parameters"], strict=True))
-        put = {"TableName": parsed[1], "Item": item, "ConditionExpression": "attribute_not_exists(pk)"}
-        try:
-            with self._lock:
-                self._execute("PutItem", [("Put", put)])
-        except self.exceptions.ConditionalCheckFailedException:
-            return {"Error": {"Code": "DuplicateItem", "Message": "Duplicate primary key exists in table"}}
-        except ClientError as error:
-            return {"Error": {"Code": "ValidationError", "Message": str(error)}}
-        return {"TableName": parsed[1]}
 
     def _single(self, operation: str, kind: str, request: dict[str, Any]) -> dict[str, Any]:
         with self._lock:

@@ -11,15 +11,15 @@ WRITES: Final = r"""
 + _is_sent_once.set(False)
 ? test_lost_answers.py::test_requests_whose_answers_are_lost_are_not_sent_again
 
-== _writes/accept.py
+== _commit/commit.py
 * more than 25 statements go into a call
-- calls_of(items))
-+ [items])
-? test_aws_rules.py::test_no_batch_of_statements_is_refused_for_its_size
+- calls_of(recent))
++ [recent])
+? test_together.py::test_recent_items_are_updated_25_at_once
 * a long statement goes into a batch
-- if len(statement["Statement"]) > MAX_STATEMENT_CHARACTERS else
-+ if False else
-? test_aws_rules.py::test_no_batch_of_statements_is_refused_for_its_size
+- if len(statement["Statement"]) <= MAX_STATEMENT_CHARACTERS:
++ if True:
+? test_together.py::test_a_statement_that_is_too_long_goes_alone
 
 == _writes/chunk_writes.py
 * a chunk is put whether there is one or not

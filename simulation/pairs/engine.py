@@ -109,7 +109,7 @@ class Engine:
 
     def table(self) -> Table:
         """The table as an onlooker reads it."""
-        table = Table(self.backend.name, self.backend.client, "put", self.clock, jitter=self.rng.random)
+        table = Table(self.backend.name, self.backend.client, self.clock, jitter=self.rng.random)
         table.__dict__["sleep"] = self.clock.advance
         return table
 

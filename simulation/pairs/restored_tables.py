@@ -65,7 +65,7 @@ class Restored:
         self.backend, self._random, self._write = table, rng, write
         table.begin()
         self.table = one_by_one(
-            Table(table.name, table.client, "put", table.clock, sleep=table.clock.advance, jitter=rng.random)
+            Table(table.name, table.client, table.clock, sleep=table.clock.advance, jitter=rng.random)
         )
         self.table.__dict__["side_by_side"] = in_disorder(rng)
         self._delivered: dict[str, int] = {}

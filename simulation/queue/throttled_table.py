@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, SCORE
@@ -13,7 +13,6 @@ from simulation.metered_table import MeteredTable, index_write_units
 from simulation.queue.throttles import Limits, Throttles
 from simulation.queue.virtual_threads import VirtualThreads
 
-_CODES: Final = ("ThrottlingError", "ProvisionedThroughputExceeded")
 _RANKED: Final = (LEADERBOARD, SCORE)
 
 
@@ -43,7 +42,7 @@ class ThrottledTable(MeteredTable):
         self._outage_ends = threads.clock() + outage
         self._rng = random.Random(seed)
         self.throttled = 0
-        """Requests refused, and statements."""
+        """Requests refused."""
         self.accepted_at = threads.clock()
         """When the last event was accepted."""
 
@@ -61,23 +60,6 @@ class ThrottledTable(MeteredTable):
     def transact_write_items(self, **request: Any) -> dict[str, Any]:
         send = super().transact_write_items
         return self._write("TransactWriteItems", lambda: send(**request))
-
-    def batch_execute_statement(self, **request: Any) -> dict[str, Any]:
-        self._threads.sleep(self._round_trip())
-        answers = super().batch_execute_statement(**request)["Responses"]
-        if self._rng.random() < 0.1 and all("Error" in answer for answer in answers):
-            raise failure("BatchExecuteStatement", "ThrottlingException")
-        return {"Responses": answers}
-
-    def _insert(self, statement: Mapping[str, Any]) -> dict[str, Any]:
-        try:
-            answer = super()._insert(statement)
-        except _ThrottledError:
-            self.throttled += 1
-            return {"Error": {"Code": self._rng.choice(_CODES), "Message": "throttled"}}
-        if "Error" not in answer:
-            self.accepted_at = self._threads.clock()
-        return answer
 
     def _single(self, operation: str, kind: str, request: dict[str, Any]) -> dict[str, Any]:
         send = super()._single

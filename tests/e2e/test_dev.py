@@ -108,7 +108,6 @@ def test_an_app_is_deployed_counted_changed_and_gone(app: Path, tmp_path: Path) 
 
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         assert counters("accept", "order", "shop=a", "id=1", f"at={now}") == "accepted\n"
-        # In bulk, by PartiQL.
         (app / "orders.jsonl").write_text("".join(f'{{"shop":"b","id":"{n}","at":"{now}"}}\n' for n in (1, 2, 2)))
         counters("accept", "order", "--file", "orders.jsonl")
         for line in ("shops shop=a: orders=1", "shops shop=b: orders=2", "last_day shop=b: count=2"):

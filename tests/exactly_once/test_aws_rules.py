@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from dynamodb_counters._declarations import Aggregate, Count, Event
-from simulation.faults.hooked_client import HookedClient
 from simulation.throttled_burst import run
 from simulation.workbench import Workbench
 
 SALE = Event("sale", pk="SALE#{id}", sk="SALE")
 SALES = Aggregate("sales", SALE, pk="SALES", sk="ALL", measures={"n": Count()})
-_LONG = {f"{number:0>60}": "x" for number in range(200)}
 
 
 def _sell(bench: Workbench, *numbers: int) -> None:
     for number in numbers:
         assert bench.counters.accept(SALE, {"id": number}).status == "accepted"
-
-
-def test_no_batch_of_statements_is_refused_for_its_size() -> None:
-    """One that is refused is sent again, statement by statement: exact as well, and a round trip each."""
-    bench = Workbench([SALES])
-    sent: list[str] = []
-
-    def note(name: str, send: Any, _: dict[str, Any]) -> Any:
-        sent.append(name)
-        return send()
-
-    events = [{"id": number, **(_LONG if number == 3 else {})} for number in range(60)]
-    client: Any = HookedClient(bench.table, note)
-    outcomes = bench.counters.__class__(bench.table.name, client=client, clock=bench.clock).accept_many(SALE, events)
-    assert {outcome.status for outcome in outcomes} == {"accepted"}
-    assert sorted(sent) == ["batch_execute_statement"] * 3 + ["put_item"]
 
 
 @pytest.mark.parametrize(("outage", "per_message"), [(1800, 500), (7200, 10)])

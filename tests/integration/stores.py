@@ -28,14 +28,14 @@ class Store:
         self.client = FaultyClient(engine.client)
         self.clock = VirtualClock(NOW)
         typed = cast("DynamoDBClient", self.client)
-        # moto's parser refuses parameters in a PartiQL INSERT.
-        bulk = "put" if engine.name == "moto" else "partiql"
-        self.counters = Counters(name, client=typed, bulk=bulk, clock=self.clock)  # type: ignore[arg-type]
-        self.table = Table(name, typed, bulk, self.clock, sleep=self._pass_time, jitter=lambda: 0.5)  # type: ignore[arg-type]
+        self._is_single = engine.name == "moto"
+        self.counters = Counters(name, client=typed, clock=self.clock)
+        self.table = Table(name, typed, self.clock, sleep=self._pass_time, jitter=lambda: 0.5)
 
     def aggregator(self, *declarations: Aggregate | Window) -> Aggregator:
         """Build a consumer, as a cold start does."""
-        return Aggregator(self.table, declarations, quarantine_retention_seconds=10**9)
+        # moto does not parse UPDATEs of PartiQL.
+        return Aggregator(self.table, declarations, quarantine_retention_seconds=10**9, single_shard=self._is_single)
 
     def deliver(self, records: Iterable[Record], *declarations: Aggregate | Window, shard: str = SHARD) -> Report:
         """Deliver a batch to a new consumer."""

@@ -67,7 +67,7 @@ class World:
         self.engine, self.random = engine, random.Random(seed)
         self.name = f"erase-{uuid.uuid4().hex[:12]}"
         self.arn = create_table(engine.client, self.name, expires=False)
-        self.counters = Counters(self.name, client=engine.client, bulk="put")
+        self.counters = Counters(self.name, client=engine.client)
         self.now = int(time.time())
         self.amounts: dict[tuple[str, str, int], Any] = {}
         """Amounts of the events accepted, by declaration, client and id; "much" cannot be counted."""

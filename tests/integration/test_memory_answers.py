@@ -149,7 +149,7 @@ def _write_again(backend: MemoryBackend) -> None:
     by_id = Aggregate("by_id", visit, by="id", measures={"visits": Count()})
     for values in ({"id": "1"}, {"id": "1", "it's": "é"}):
         counters.accept(visit, values)
-        counters.accept_many(visit, [values, {"id": "2", "it's": "é"}, {"id": "3"}], conflicts="read")
+        counters.accept_many(visit, [values, {"id": "2", "it's": "é"}, {"id": "3"}])
         counters.record_once(visit, {"id": "4", **values}, [visits])
     assert counters.retract(visit, {"id": "2", "it's": "é"})
     assert not counters.retract(visit, {"id": "5"})

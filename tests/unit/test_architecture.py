@@ -9,7 +9,6 @@ import base64
 import json
 import os
 import re
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal
 from fnmatch import fnmatchcase
@@ -274,8 +273,9 @@ class World:
         self._store = store
         self.client, self.counters = store.client, store.counters
         # What it sends again would else be an UPDATE of PartiQL.
-        table = replace(store.table, bulk="put")
-        self._aggregator = Aggregator(table, declarations, quarantine_retention_seconds=30 * 86_400)
+        self._aggregator = Aggregator(
+            store.table, declarations, quarantine_retention_seconds=30 * 86_400, single_shard=True
+        )
         self._sequence = FIRST_SEQUENCE
         self._seen: dict[str, Item] = {}
 

@@ -155,7 +155,9 @@ class Aggregator:
         self._origins = Origins(table.name, source_table)
         self._checkpoints = Checkpoints(table, retrying)
         self._quarantine = Quarantine(retrying, quarantine_retention_seconds, self._origins.ttl_of(declarations))
-        self._committer = Committer(retrying, self._quarantine, Pruner(table, self._checkpoints), table)
+        pruner = Pruner(table, self._checkpoints)
+        # Emulators do not parse PartiQL, or leave what it writes out of the stream.
+        self._committer = Committer(retrying, self._quarantine, pruner, None if single_shard else table)
         self._single_shard = single_shard
 
     def handle(self, event: Mapping[str, Any], time_left: Callable[[], float] = lambda: math.inf) -> Report:

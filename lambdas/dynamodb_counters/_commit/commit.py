@@ -292,7 +292,7 @@ class Committer:
 
     def __init__(self, table: Table, quarantine: Quarantine, pruner: Pruner, once: Table | None = None) -> None:
         self._table = table
-        self._once = once if once is not None and once.bulk == "partiql" else None
+        self._once = once
         """For requests of many updates, which need not succeed."""
         self._quarantine = quarantine
         self._pruner = pruner

@@ -80,22 +80,16 @@ def end_with_the_caller(max_seconds: float, directory: str) -> None:
     os.killpg(0, signal.SIGKILL)
 
 
-def _complete() -> None:
-    """Give ministack what it lacks of DynamoDB: PartiQL's inserts in the stream, and tables by their ARN."""
+def _find_by_arn() -> None:
+    """Let tables be named by their ARN; ministack knows names only."""
     from ministack.services import dynamodb  # type: ignore[import-untyped]  # noqa: PLC0415 - when it is run
 
-    insert, handle = dynamodb._partiql_insert, dynamodb.handle_request  # noqa: SLF001 - there is no other way in
-
-    def streamed(table: dict[str, Any], parsed: dict[str, Any]) -> Any:
-        answer = insert(table, parsed)
-        if answer[0] == 200:  # noqa: PLR2004 - HTTP's OK
-            dynamodb._emit_stream_event(table["TableName"], "INSERT", None, parsed["item"])  # noqa: SLF001
-        return answer
+    handle = dynamodb.handle_request
 
     async def named(method: str, path: str, headers: dict[str, str], body: bytes, query: dict[str, Any]) -> Any:
         return await handle(method, path, headers, _OWN_ARN.sub(rb'\1"', body), query)
 
-    dynamodb._partiql_insert, dynamodb.handle_request = streamed, named  # noqa: SLF001
+    dynamodb.handle_request = named
 
 
 if __name__ == "__main__":
@@ -105,7 +99,7 @@ if __name__ == "__main__":
     key = os.environ["AWS_ACCESS_KEY_ID"]
     limits = float(os.environ.pop("COUNTERS_MAX_SECONDS")), os.environ["HOME"]
     threading.Thread(target=end_with_the_caller, args=limits, daemon=True).start()
-    _complete()
+    _find_by_arn()
     # Who assumes a role had the key, and goes on with it: the CDK CLI does.
     sts._gen_session_token = lambda: key  # noqa: SLF001 - there is no other way in
     emulator.app = guarded(emulator.app, key, is_alone="COUNTERS_DEV" in os.environ)

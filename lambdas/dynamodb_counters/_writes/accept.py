@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._declarations import Event
-from dynamodb_counters._declarations.checks import require_choice
 from dynamodb_counters._declarations.composites import require_declaration
 from dynamodb_counters._declarations.groups import identity
 from dynamodb_counters._declarations.sources import digest_of
@@ -19,44 +18,28 @@ from dynamodb_counters._items.conditions import Image, TypedValue, present
 from dynamodb_counters._items.conversions import event_seconds, plain_value
 from dynamodb_counters._items.table_schema import PK, SK, TYPE, is_reserved
 from dynamodb_counters._layouts import Layouts, part_of
-from dynamodb_counters._table import MAX_STATEMENT_CHARACTERS, Table, calls_of, item_of
+from dynamodb_counters._table import Table, item_of, time_left
 from dynamodb_counters._timeline.tiers import utc
 from dynamodb_counters._writes.chunk_writes import ChunkLogs, Entry, LogKey, closing_time, write_entries
 from dynamodb_counters._writes.event_items import key_item, require_mapping, typed_item, with_ttl
 from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, OutcomeStatus, failed, reason_of, rejected
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError, UnavailableError
 
-Conflicts: TypeAlias = Literal["free", "read"]
-
-_MOST_NAMES = 10
-
-_TAKEN: Final = {"DuplicateItem", "DuplicateItemException", "ConditionalCheckFailedException"}
-_REFUSED: Final = {"ValidationError", "ValidationException", "ItemCollectionSizeLimitExceeded"}
+_MOST_NAMES: Final = 10
 
 
 def accept(table: Table, event: Event, values: Mapping[str, Any]) -> Outcome:
-    require_declaration(event, Event)
-    if event.packed is not None:
-        return accept_many(table, event, [values])[0]
-    try:
-        item = with_ttl(table, event, typed_item(event, values))
-    except InvalidArgumentError as error:
-        return rejected(error)
-    return insert(table, event, item)
+    return accept_many(table, event, [values])[0]
 
 
 def accept_many(
     table: Table,
     event: Event,
     events: Iterable[Mapping[str, Any]],
-    refusal: Callable[[Mapping[str, Any]], str | None] | None = None,
-    conflicts: Conflicts = "free",
+    refusal: Callable[[Mapping[str, Any]], str | None] = lambda _: None,
 ) -> list[Outcome]:
     """Outcomes in the order of the events; `refusal` has the reason to reject a typed item, or None."""
     require_declaration(event, Event)
-    require_choice("conflicts", conflicts, get_args(Conflicts))
-    if event.packed is not None and conflicts == "read":
-        raise InvalidArgumentError("conflicts", conflicts, "'free': payloads of packed events are not compared")
     if isinstance(events, str | bytes | Mapping) or not isinstance(events, Iterable):
         raise InvalidArgumentError("events", events, "an iterable of mappings, one per event")
     outcomes: dict[int, Outcome] = {}
@@ -64,14 +47,15 @@ def accept_many(
     for index, values in enumerate(events):
         try:
             item = typed_item(event, values)
-            if refusal is None or (reason := refusal(item)) is None:
-                items[index] = item
-            else:
-                outcomes[index] = Outcome(OutcomeStatus.REJECTED, reason)
         except InvalidArgumentError as error:
             outcomes[index] = rejected(error)
+            continue
+        if (reason := refusal(item)) is None:
+            items[index] = item
+        else:
+            outcomes[index] = Outcome(OutcomeStatus.REJECTED, reason)
     if event.packed is None:
-        outcomes |= _insert_all(table, event, items, conflicts)
+        outcomes |= _insert_all(table, event, items)
     elif items:
         try:
             outcomes |= _log(table, event, items, retracts=False)
@@ -80,41 +64,13 @@ def accept_many(
     return [outcomes[index] for index in range(len(outcomes))]
 
 
-def _insert_all(
-    table: Table, event: Event, items: Mapping[int, dict[str, Any]], conflicts: Conflicts
-) -> dict[int, Outcome]:
-    """Insert items of any keys; return their outcomes by index."""
+def _insert_all(table: Table, event: Event, items: Mapping[int, dict[str, Any]]) -> dict[int, Outcome]:
+    """Insert items, those of one key one after the other; return their outcomes by index."""
     alike: dict[tuple[str, str], list[int]] = {}
     for index, item in items.items():
         alike.setdefault(identity(with_ttl(table, event, item)), []).append(index)
-    if event.version is not None:
-        # PartiQL cannot say "unless newer": one call per item, and the versions of a key one after the other.
-        done = table.each(lambda key: [(at, insert(table, event, items[at])) for at in alike[key]], [*alike])
-        return dict(chain.from_iterable(done))
-    firsts = [indexes[0] for indexes in alike.values()]
-    outcomes = dict(zip(firsts, insert_many(table, event, [items[index] for index in firsts]), strict=True))
-    if conflicts == "read" and table.bulk == "partiql":
-        # It does not return what is stored.
-        met = [index for index in firsts if outcomes[index] == DUPLICATE]
-        for index, stored in table.side_by_side(lambda index: table.read_item(key_of(items[index])), met):
-            if isinstance(stored, Exception):
-                outcomes[index] = failed(stored)
-            else:
-                outcomes[index] = repetition(event, items[index], stored or items[index])
-    for first, *others in alike.values():
-        for index in others:
-            outcomes[index] = _repeated(table, event, items[first], outcomes[first], items[index])
-    return outcomes
-
-
-def _repeated(table: Table, event: Event, first: dict[str, Any], outcome: Outcome, item: dict[str, Any]) -> Outcome:
-    """Outcome of an event whose key another one of the call has, which had the given outcome."""
-    if not differing(event, item, first):
-        return DUPLICATE if outcome == ACCEPTED else outcome
-    if outcome == ACCEPTED:
-        return repetition(event, item, first)
-    # It may be what is stored, or may be stored where the first could not.
-    return outcome if outcome.status == OutcomeStatus.FAILED else insert(table, event, item)
+    done = table.each(lambda same: [(index, insert(table, event, items[index])) for index in same], [*alike.values()])
+    return dict(chain.from_iterable(done))
 
 
 def retract(table: Table, event: Event, values: Mapping[str, Any]) -> bool:
@@ -232,56 +188,17 @@ def insert(table: Table, event: Event, item: dict[str, Any]) -> Outcome:
         request["ConditionExpression"] += " OR #version < :version"
         request["ExpressionAttributeNames"] = {"#version": version}
         request["ExpressionAttributeValues"] = {":version": item[version]}
-    try:
-        table.client.put_item(**request)
-    except (ClientError, BotoCoreError) as error:
-        outcome = _outcome_of(error)
-        stored = item_of(error) if isinstance(error, ClientError) else {}
-        return repetition(event, item, stored) if stored and outcome == DUPLICATE else outcome
-    return ACCEPTED
-
-
-def insert_many(table: Table, event: Event, items: Sequence[dict[str, Any]]) -> list[Outcome]:
-    """Put typed items with distinct keys, each unless its key is taken."""
-    if table.bulk == "put":
-        return table.each(lambda item: insert(table, event, item), items)
-    chunks = table.each(lambda chunk: _insert_chunk(table, event, chunk), calls_of(items))
-    return [outcome for outcomes in chunks for outcome in outcomes]
-
-
-def _insert_chunk(table: Table, event: Event, items: Sequence[dict[str, Any]]) -> list[Outcome]:
-    statements, untried = [_statement(table.name, item) for item in items], Outcome(OutcomeStatus.FAILED, "not tried")
-    outcomes = [
-        insert(table, event, item) if len(statement["Statement"]) > MAX_STATEMENT_CHARACTERS else untried
-        for item, statement in zip(items, statements, strict=True)
-    ]
-    pending = [index for index, outcome in enumerate(outcomes) if outcome == untried]
-    for _ in table.tries() if pending else ():
+    outcome = Outcome(OutcomeStatus.FAILED, "no time was left")
+    for _ in table.tries() if time_left(table.clock()) > 0 else ():
         try:
-            tried: Any = [statements[index] for index in pending]
-            answers: Any = table.client.batch_execute_statement(Statements=tried)["Responses"]
+            table.client.put_item(**request)
         except (ClientError, BotoCoreError) as error:
-            outcome = _outcome_of(error)
-            for index in pending:
-                # One bad statement can make DynamoDB refuse the whole call: sent alone, each gets its own answer.
-                is_refused = outcome.status == OutcomeStatus.REJECTED
-                outcomes[index] = insert(table, event, items[index]) if is_refused else outcome
+            answer: Any = error.response["Error"] if isinstance(error, ClientError) else {}
+            if isinstance(error, ClientError) and answer["Code"] == "ConditionalCheckFailedException":
+                return repetition(event, item, item_of(error) or item)
+            if answer.get("Code") == "ValidationException":
+                return Outcome(OutcomeStatus.REJECTED, reason_of(answer))
+            outcome = failed(error)
         else:
-            for index, answer in zip(pending, answers, strict=True):
-                outcomes[index] = _outcome_of(ClientError(answer, "INSERT")) if "Error" in answer else ACCEPTED
-        pending = [index for index in pending if outcomes[index].status == OutcomeStatus.FAILED]
-        if not pending:
-            break
-    return outcomes
-
-
-def _outcome_of(error: Exception) -> Outcome:
-    answer: Any = error.response["Error"] if isinstance(error, ClientError) else {}
-    if answer.get("Code") in _TAKEN:
-        return DUPLICATE
-    return Outcome(OutcomeStatus.REJECTED, reason_of(answer)) if answer.get("Code") in _REFUSED else failed(error)
-
-
-def _statement(table_name: str, item: dict[str, Any]) -> dict[str, Any]:
-    names = ",".join("'" + name.replace("'", "''") + "':?" for name in item)
-    return {"Statement": f'INSERT INTO "{table_name}" VALUE {{{names}}}', "Parameters": list(item.values())}
+            return ACCEPTED
+    return outcome

@@ -26,7 +26,7 @@ metrics = Metrics()
 def aggregator() -> Aggregator:
     """Create the aggregator that the environment describes, once per process."""
     return Aggregator(
-        Table(os.environ["TABLE_NAME"], bulk="put" if "BULK_BY_PUT" in os.environ else "partiql"),
+        Table(os.environ["TABLE_NAME"]),
         decode(os.environ["DECLARATIONS"]),
         quarantine_retention_seconds=_retention(),
         source_table=os.environ.get("SOURCE_TABLE_ARN"),

@@ -26,8 +26,8 @@ from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._http.event_requests import envelope_problem, parse_events
 from dynamodb_counters._http.requests import ProblemError, write_json
-from dynamodb_counters._table import Bulk, Table, ending_at, make_client, time_left
-from dynamodb_counters._writes.accept import Conflicts, accept_many
+from dynamodb_counters._table import Table, ending_at, make_client, time_left
+from dynamodb_counters._writes.accept import accept_many
 from dynamodb_counters._writes.outcomes import Outcome, OutcomeStatus
 from dynamodb_counters.handlers._metering import add_metrics
 
@@ -145,9 +145,7 @@ class Consumer:
         if time_left(self.table.clock()) <= 0:
             return [Outcome(OutcomeStatus.FAILED, "out of time")] * len(events)
         try:
-            # Conflicts as `accept` finds them: of packed events, none.
-            conflicts: Conflicts = "read" if self.event.packed is None else "free"
-            return accept_many(self.table, self.event, events, self._refusal, conflicts)
+            return accept_many(self.table, self.event, events, self._refusal)
         except Exception as error:  # noqa: BLE001
             if isinstance(error, ClientError | BotoCoreError | TimeoutError) or len(events) == 1:
                 return [Outcome(OutcomeStatus.FAILED, f"{type(error).__name__}: {error}")] * len(events)
@@ -178,10 +176,8 @@ class Consumer:
 def consumer() -> Consumer:
     """Create the consumer that the environment describes, once per process."""
     [event] = decode(os.environ["DECLARATIONS"])
-    # Some emulators leave PartiQL's writes out of the stream.
-    bulk: Bulk = "put" if "BULK_BY_PUT" in os.environ else "partiql"
     seconds = min(LONGEST_REQUEST, _REQUEST * float(os.environ.get("TIMEOUT", "inf")))
-    table = Table(os.environ["TABLE_NAME"], make_client(seconds), bulk=bulk)
+    table = Table(os.environ["TABLE_NAME"], make_client(seconds))
     admission = Plan(decode(os.environ["AGGREGATES"]) if "AGGREGATES" in os.environ else ())
     return Consumer(table, cast("Event", event), os.environ["DEAD_LETTER_QUEUE_URL"], admission, seconds)
 

@@ -26,7 +26,7 @@ from dynamodb_counters._fold.crossing_events import event_entry
 from dynamodb_counters._fold.records import MAX_TTL_AGE, Record, table_of
 from dynamodb_counters._items.table_schema import CROSSING, LEADERBOARD, PK, QUARANTINE, RANKING_INDEX, SCORE, SK, TYPE
 from dynamodb_counters._quarantine.quarantine import STATE, WAITING, Quarantined, read_quarantine_item
-from dynamodb_counters._table import Bulk, Table
+from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.errors import CountersError, InvalidArgumentError
 
@@ -112,8 +112,6 @@ class CountersInMemory(Counters):
     """The time of the tables, the aggregator and all reads."""
     table_name: str
     """The name of the table of the counts, for the requests of `client`."""
-    _bulk: Bulk = "put"
-    """moto takes no parameters in a PartiQL INSERT."""
 
     def __init__(self, declarations: tuple[Declaration, ...], now: datetime) -> None:
         self.clock = TestClock(now, self._expire_until)
@@ -122,7 +120,7 @@ class CountersInMemory(Counters):
         keys = next((one.keys for one in sources if isinstance(one, Items) and one.keys is not None), None)
         self.client, self._tables = self._open(keys)
         self.table_name = self._tables[0].name
-        super().__init__(self.table_name, client=self.client, bulk=self._bulk, clock=self.clock)
+        super().__init__(self.table_name, client=self.client, clock=self.clock)
         one_by_one(self._table)
         self._start(declarations)
 
@@ -171,9 +169,9 @@ class CountersInMemory(Counters):
 
     def _start(self, declarations: tuple[Declaration, ...]) -> None:
         """Let the aggregator count what is written from now on."""
-        reached = one_by_one(Table(self.table_name, make_client(), self._bulk, self.clock, lambda _: None))
+        reached = one_by_one(Table(self.table_name, make_client(), self.clock, lambda _: None))
         source = table_of(self._tables[-1].stream_arn) if len(self._tables) > 1 else None
-        make = partial(Aggregator, reached, declarations, quarantine_retention_seconds=14 * DAY)
+        make = partial(Aggregator, reached, declarations, quarantine_retention_seconds=14 * DAY, single_shard=True)
         make().handle({})  # Without a source table, whose items may be older, all names are complete.
         self._aggregator = make(source_table=source)
         self._aggregator.handle({})

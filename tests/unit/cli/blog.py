@@ -97,8 +97,8 @@ class Blog:
         # All is counted, as far as readers of the stream see: no shard has more.
         streams = SimpleNamespace(describe_stream=self._stream.describe_stream, get_shard_iterator=lambda **_: {})
         self.clients = {"dynamodb": client, "dynamodbstreams": streams, "lambda": mappings("TRIM_HORIZON")}
-        self.counters = Counters(self.name, client=client, bulk="put", clock=self.clock)
-        table = Table(self.name, client, "put", self.clock, sleep=lambda _: None, jitter=lambda: 0.5)
+        self.counters = Counters(self.name, client=client, clock=self.clock)
+        table = Table(self.name, client, self.clock, sleep=lambda _: None, jitter=lambda: 0.5)
         self._aggregator = Aggregator(table, tuple(declared), quarantine_retention_seconds=90 * 86_400.0)
         self._aggregator.handle({})
 

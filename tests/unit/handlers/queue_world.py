@@ -36,7 +36,6 @@ class World:
         self.reached = Table(
             self.table.name,
             cast("Any", self.table),
-            bulk="put",
             clock=self.clock,
             sleep=self.clock.advance,
             jitter=random.Random(0).random,

@@ -44,10 +44,10 @@ def module(monkeypatch: pytest.MonkeyPatch, moto_engine: Engine) -> Iterator[Mod
         "POWERTOOLS_SERVICE_NAME": "aggregator",
         "POWERTOOLS_METRICS_NAMESPACE": "Counters",
         "AWS_LAMBDA_FUNCTION_NAME": "aggregator",
-        "BULK_BY_PUT": "true",
     }.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.delenv("SINGLE_SHARD", raising=False)
+    # moto does not parse PartiQL.
+    monkeypatch.setenv("SINGLE_SHARD", "true")
     # Pytest forgets the filter of warnings that was set in another test.
     importlib.reload(_metering)
     loaded = importlib.reload(importlib.import_module("dynamodb_counters.handlers.aggregator"))
@@ -105,7 +105,8 @@ def test_the_end_of_a_window_moves_the_checkpoint_so_that_a_redelivery_writes_no
     assert views("/") == 2
 
 
-def test_an_event_without_shard_is_refused(module: ModuleType, views: Read) -> None:
+def test_an_event_without_shard_is_refused(module: ModuleType, views: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SINGLE_SHARD")
     event = {"Records": [_record(1, "view", url="/")]}
 
     with pytest.raises(CheckpointError, match="tumbling window"):

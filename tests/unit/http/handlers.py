@@ -71,7 +71,7 @@ def ranked_table() -> MemoryTable:
 
 
 def counters_of(client: MemoryTable) -> Counters:
-    return Counters(client.name, client=cast("Any", client), bulk="put", clock=lambda: NOW)
+    return Counters(client.name, client=cast("Any", client), clock=lambda: NOW)
 
 
 def resources_of(

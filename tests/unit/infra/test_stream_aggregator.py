@@ -44,7 +44,7 @@ def test_context_flag_for_emulators_adds_variables_and_leaves_out_what_they_do_n
     )
     [name] = [name for name, resource in flagged.items() if resource["Type"] == "AWS::Lambda::Function"]
     variables = flagged[name]["Properties"]["Environment"]["Variables"]
-    assert (variables.pop("SINGLE_SHARD"), variables.pop("BULK_BY_PUT")) == ("true", "true")
+    assert variables.pop("SINGLE_SHARD") == "true"
     assert flagged == {
         name: resource for name, resource in plain.items() if "Deployed" not in name and "Watch" not in name
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Count, Counters, Event, InvalidArgumentError, Packed
+from dynamodb_counters import Aggregate, Count, Counters, Event, Packed
 from dynamodb_counters._writes.accept import differing
 from dynamodb_counters._writes.event_items import typed_item
 from simulation.clock import VirtualClock
@@ -27,8 +27,8 @@ class _Shop:
         self.table = MemoryTable(self.clock, 1, 1)
         self.client: Any = FaultyClient(self.table)  # type: ignore[arg-type]
 
-    def counters(self, **how: Any) -> Counters:
-        return Counters(self.table.name, client=self.client, clock=self.clock, **how)
+    def counters(self) -> Counters:
+        return Counters(self.table.name, client=self.client, clock=self.clock)
 
     def order(self, number: int = 1, **values: Any) -> dict[str, Any]:
         return {"shop": "x", "id": number, "at": int(self.clock()), **values}
@@ -77,32 +77,20 @@ def test_conflicts_of_a_transaction_are_returned_too(shop: _Shop) -> None:
     assert outcomes[1].stored == alone.stored == shop.order(total=5)
 
 
-@pytest.mark.parametrize("how", [{"bulk": "put"}, {"bulk": "partiql"}], ids=["put", "partiql"])
-def test_events_of_a_call_are_compared_with_each_other(shop: _Shop, how: dict[str, Any]) -> None:
+def test_events_of_a_call_are_compared_with_each_other_and_with_what_is_stored(shop: _Shop) -> None:
     orders = [shop.order(total=total) for total in (5, 5, 6)]
 
-    outcomes = shop.counters(**how).accept_many(_ORDER, orders)
+    outcomes = shop.counters().accept_many(_ORDER, orders)
 
     assert _statuses(outcomes) == ["accepted", "duplicate", "conflict"]
     assert outcomes[2].stored == orders[0]
-
-
-def test_partiql_compares_only_where_it_is_asked_to_and_reads_only_duplicates(shop: _Shop) -> None:
-    counters = shop.counters()
-    counters.accept_many(_ORDER, [shop.order(number, total=5) for number in range(2)])
-    orders = [shop.order(0, total=5), shop.order(1, total=6), shop.order(2, total=5)]
-    shop.calls()
-
-    assert _statuses(counters.accept_many(_ORDER, orders[:2])) == ["duplicate"] * 2
-    assert shop.calls() == ["batch_execute_statement"]
-    assert _statuses(counters.accept_many(_ORDER, orders, conflicts="read")) == ["duplicate", "conflict", "accepted"]
-    assert sorted(shop.calls()) == ["batch_execute_statement", "get_item", "get_item"]
+    assert _statuses(shop.counters().accept_many(_ORDER, orders)) == ["duplicate", "duplicate", "conflict"]
 
 
 def test_an_event_is_taken_though_another_of_its_key_cannot_be(shop: _Shop) -> None:
     orders = [shop.order(note="x" * 500_000), shop.order(note="x")]
 
-    assert _statuses(shop.counters(bulk="put").accept_many(_ORDER, orders)) == ["rejected", "accepted"]
+    assert _statuses(shop.counters().accept_many(_ORDER, orders)) == ["rejected", "accepted"]
 
 
 def test_an_older_version_is_a_repetition_and_another_payload_of_the_same_a_conflict(shop: _Shop) -> None:
@@ -121,8 +109,6 @@ def test_payloads_of_packed_events_are_not_compared(shop: _Shop) -> None:
 
     for statuses in (["accepted", "duplicate"], ["duplicate", "duplicate"]):
         assert _statuses(counters.accept_many(_PACKED, orders)) == statuses
-    with pytest.raises(InvalidArgumentError, match=r"^invalid conflicts='read': expected 'free': payloads of packed"):
-        counters.accept_many(_PACKED, orders, conflicts="read")
 
 
 @pytest.mark.parametrize(
@@ -147,9 +133,3 @@ def test_payloads_are_the_same_if_dynamodb_stores_them_alike(one: Any, other: An
     images = [typed_item(_ORDER, {"shop": "x", "id": 1, "value": value}) for value in (one, other)]
 
     assert differing(_ORDER, *images) == ([] if is_same else ["value"])
-
-
-def test_the_argument_conflicts_is_one_of_two(shop: _Shop) -> None:
-    wrong: Any = "always"
-    with pytest.raises(InvalidArgumentError, match=r"^invalid conflicts='always': expected one of 'free', 'read'$"):
-        shop.counters().accept_many(_ORDER, [], conflicts=wrong)

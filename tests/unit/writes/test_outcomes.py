@@ -112,7 +112,7 @@ def test_a_table_without_a_name_is_refused_by_the_argument_it_has() -> None:
 
 def _many() -> Outcomes:
     table: Any = MemoryTable(VirtualClock(), 1, 1)
-    counters = Counters(table.name, client=table, bulk="put")
+    counters = Counters(table.name, client=table)
     counters.accept(_VIEW, {**_ONE, "n": 1})
     return counters.accept_many(_VIEW, [{**_ONE, "n": 1}, {"url": "/"}, {**_ONE, "n": 2}, {**_ONE, "id": 2}, {"id": 1}])
 
