@@ -34,7 +34,7 @@ from dynamodb_counters._table import Table, make_client
 from dynamodb_counters._writes import accept, direct_counts
 from dynamodb_counters._writes.direct_counts import Amount
 from dynamodb_counters._writes.leases import Leases
-from dynamodb_counters._writes.outcomes import Outcome, Outcomes, require_taken
+from dynamodb_counters._writes.outcomes import Outcome, Outcomes
 from dynamodb_counters.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Counters(EventReads, GroupReads, WindowReads):
         UnavailableError
             The table kept refusing it; send it again.
         """
-        return require_taken(accept.accept(self._table, event, values))
+        return Outcomes([accept.accept(self._table, event, values)]).raise_for_rejected()[0]
 
     def accept_many(self, event: Event, events: Iterable[Mapping[str, Any]]) -> Outcomes:
         """Insert many events, each once, 16 at a time.
@@ -149,7 +149,8 @@ class Counters(EventReads, GroupReads, WindowReads):
             As in `accept`; unavailable also as long as no aggregator of the table counts one of the declarations.
         """
         require_declaration(event, Event)
-        return require_taken(direct_counts.record_once(self._table, event, values, declarations))
+        outcome = direct_counts.record_once(self._table, event, values, declarations)
+        return Outcomes([outcome]).raise_for_rejected()[0]
 
     def increment(
         self, counter: Counter, values: Given = None, /, *, amount: Amount = 1, **fields: object

@@ -110,7 +110,7 @@ def _called(code: str) -> str | None:
             return _message(error)
         if isinstance(value, Outcome) and value.status == "conflict":
             return f"{value.status}: {value.reason}"
-        if isinstance(value, Outcomes) and len(value.accepted) < len(value):
+        if isinstance(value, Outcomes) and len(value.indexes("accepted")) < len(value):
             return str(value)
         for entry in counters.quarantined():
             return str(entry.reason)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from dynamodb_counters._clients import may_pass
+from dynamodb_counters._declarations.checks import require_choice
 from dynamodb_counters.errors import InvalidArgumentError, RejectedEventError, UnavailableError
 
 
@@ -68,6 +69,7 @@ class Outcome:
 
 ACCEPTED: Final = Outcome(OutcomeStatus.ACCEPTED)
 DUPLICATE: Final = Outcome(OutcomeStatus.DUPLICATE)
+_REFUSED: Final = (OutcomeStatus.REJECTED, OutcomeStatus.TOO_LATE)
 
 
 def rejected(error: InvalidArgumentError, status: OutcomeStatus = OutcomeStatus.REJECTED) -> Outcome:
@@ -93,47 +95,25 @@ def reason_of(error: Mapping[str, Any]) -> str:
 class Outcomes(list[Outcome]):
     """Outcomes of many events, in their order; as text a line for a log.
 
-    Each status has the list of its events' indexes: ``outcomes[i]`` is the outcome of event ``i``.
-
     Examples
     --------
     >>> rejected = Outcome(OutcomeStatus.REJECTED, "invalid url=None: …")
     >>> outcomes = Outcomes([Outcome(OutcomeStatus.ACCEPTED), Outcome(OutcomeStatus.DUPLICATE), rejected])
     >>> print(outcomes)
     1 accepted, 1 duplicate, 1 rejected: event 2: invalid url=None: …
-    >>> outcomes.accepted, outcomes.rejected
-    ([0], [2])
     """
 
-    @property
-    def accepted(self) -> list[int]:
-        """Indexes of the events that were inserted now."""
-        return self._having(OutcomeStatus.ACCEPTED)
+    def indexes(self, *statuses: OutcomeStatus | str) -> list[int]:
+        """Return which events have one of the statuses: ``outcomes[i]`` is the outcome of event ``i``.
 
-    @property
-    def duplicates(self) -> list[int]:
-        """Indexes of the events that were inserted before."""
-        return self._having(OutcomeStatus.DUPLICATE)
-
-    @property
-    def conflicts(self) -> list[int]:
-        """Indexes of the events whose keys have other payloads."""
-        return self._having(OutcomeStatus.CONFLICT)
-
-    @property
-    def rejected(self) -> list[int]:
-        """Indexes of the events that can never be accepted."""
-        return self._having(OutcomeStatus.REJECTED)
-
-    @property
-    def too_late(self) -> list[int]:
-        """Indexes of the events that are older than their retention."""
-        return self._having(OutcomeStatus.TOO_LATE)
-
-    @property
-    def failed(self) -> list[int]:
-        """Indexes of the events that the table kept refusing: send them again."""
-        return self._having(OutcomeStatus.FAILED)
+        Examples
+        --------
+        >>> Outcomes([Outcome(OutcomeStatus.ACCEPTED), Outcome(OutcomeStatus.FAILED)]).indexes("failed")
+        [1]
+        """
+        for status in statuses:
+            require_choice("statuses", status, tuple(OutcomeStatus))
+        return [index for index, outcome in enumerate(self) if outcome.status in statuses]
 
     def raise_for_rejected(self) -> Outcomes:
         """Return the outcomes themselves, unless an event was not taken.
@@ -145,39 +125,27 @@ class Outcomes(list[Outcome]):
         UnavailableError
             No event was rejected, but the table kept refusing some: send those again.
         """
-        refused, failed = sorted(self.rejected + self.too_late), self.failed
+        refused, failed = self.indexes(*_REFUSED), self.indexes(OutcomeStatus.FAILED)
         if refused:
+            outcome = self[refused[0]]
+            error = outcome.error or InvalidArgumentError("values", None, str(outcome.reason))
+            before = f"event {refused[0]}: " if len(self) > 1 else ""
             more = f"; {len(refused) - 1} more of {len(self)} events were rejected" if len(refused) > 1 else ""
-            raise rejection(self[refused[0]], f"event {refused[0]}: ", more)
+            text = f"{before}{outcome.error or outcome.reason}{more}"
+            raise RejectedEventError(error.argument, error.value, error.expected, text)
         if failed:
             reason = self[failed[0]].reason
-            raise UnavailableError(f"{len(failed)} of {len(self)} events; event {failed[0]}: {reason}")
+            raise UnavailableError(
+                f"{len(failed)} of {len(self)} events, to be sent again: event {failed[0]}: {reason}"
+            )
         return self
 
     def __str__(self) -> str:
-        counted = {status.replace("_", " "): self._having(status) for status in OutcomeStatus}
+        counted = {status.replace("_", " "): len(self.indexes(status)) for status in OutcomeStatus}
         summary = ", ".join(
-            f"{len(found)} {name}{'s' * (name in ('duplicate', 'conflict') and len(found) > 1)}"
-            for name, found in counted.items()
-            if found or name == "accepted"
+            f"{number} {name}{'s' * (name in ('duplicate', 'conflict') and number > 1)}"
+            for name, number in counted.items()
+            if number or name == "accepted"
         )
-        reasons = sorted(self.rejected + self.too_late) or self.failed or self.conflicts
+        reasons = self.indexes(*_REFUSED) or self.indexes(OutcomeStatus.FAILED) or self.indexes(OutcomeStatus.CONFLICT)
         return f"{summary}: event {reasons[0]}: {self[reasons[0]].reason}" if reasons else summary
-
-    def _having(self, status: OutcomeStatus) -> list[int]:
-        return [index for index, outcome in enumerate(self) if outcome.status == status]
-
-
-def require_taken(outcome: Outcome) -> Outcome:
-    """The outcome of one event, unless it is rejected or the table kept refusing it."""
-    if outcome.status in (OutcomeStatus.REJECTED, OutcomeStatus.TOO_LATE):
-        raise rejection(outcome)
-    if outcome.status == OutcomeStatus.FAILED:
-        raise UnavailableError(f"{outcome.reason}; send the event again")
-    return outcome
-
-
-def rejection(outcome: Outcome, before: str = "", after: str = "") -> RejectedEventError:
-    error = outcome.error or InvalidArgumentError("values", None, str(outcome.reason))
-    text = f"{before}{outcome.error or outcome.reason}{after}"
-    return RejectedEventError(error.argument, error.value, error.expected, text)

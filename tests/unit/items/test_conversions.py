@@ -137,7 +137,7 @@ def test_every_door_knows_an_event_by_the_same_key(counters: Counters) -> None:
 
     assert counters.accept(_SALE, typed).status == "accepted"
     assert counters.accept(_SALE, plain).status == "duplicate"
-    assert counters.accept_many(_SALE, [typed, plain]).duplicates == [0, 1]
+    assert counters.accept_many(_SALE, [typed, plain]).indexes("duplicate") == [0, 1]
     assert list(counters.events(_SALE, {"day": date(2026, 11, 20)})) == [plain]
     assert counters.retract(_SALE, {"day": date(2026, 11, 20), "id": _ID})
     assert counters.record_once(_SALE, typed, [_TOTALS]).status == "accepted"

@@ -121,8 +121,10 @@ def test_many_outcomes_are_distinguished_and_summed_up() -> None:
     outcomes = _many()
 
     assert [outcome.status for outcome in outcomes] == ["duplicate", "rejected", "conflict", "accepted", "rejected"]
-    assert (outcomes.accepted, outcomes.duplicates, outcomes.rejected) == ([3], [0], [1, 4])
-    assert (outcomes.conflicts, outcomes.too_late, outcomes.failed) == ([2], [], [])
+    assert [outcomes.indexes(status) for status in OutcomeStatus] == [[3], [0], [2], [1, 4], [], []]
+    assert outcomes.indexes("accepted", "conflict") == [2, 3]
+    with pytest.raises(InvalidArgumentError, match=r"^invalid statuses='taken': expected one of 'accepted', "):
+        outcomes.indexes("taken")
     first = "event 1: invalid id=None: expected a value for 'ID#{id}'"
     assert str(outcomes) == f"1 accepted, 1 duplicate, 1 conflict, 2 rejected: {first}"
 
@@ -145,7 +147,7 @@ def test_many_outcomes_raise_for_what_has_failed() -> None:
         ]
     )
 
-    with pytest.raises(UnavailableError, match=r"^2 of 3 events; event 1: throttled$"):
+    with pytest.raises(UnavailableError, match=r"^2 of 3 events, to be sent again: event 1: throttled$"):
         outcomes.raise_for_rejected()
     assert str(outcomes) == "1 accepted, 2 failed: event 1: throttled"
 
@@ -154,7 +156,6 @@ def test_events_that_come_too_late_raise_as_rejected_ones_do() -> None:
     late, bad = Outcome(OutcomeStatus.TOO_LATE, "old"), Outcome(OutcomeStatus.REJECTED, "bad")
     outcomes = Outcomes([ACCEPTED, late, bad])
 
-    assert (outcomes.too_late, outcomes.rejected) == ([1], [2])
     assert str(outcomes) == "1 accepted, 1 rejected, 1 too late: event 1: old"
     with pytest.raises(RejectedEventError, match=r"^event 1: old; 1 more of 3 events were rejected$"):
         outcomes.raise_for_rejected()
@@ -167,12 +168,6 @@ def test_outcomes_without_a_rejected_event_raise_nothing() -> None:
     assert str(fine) == "1 accepted, 2 duplicates, 1 conflict: event 3: other"
     assert str(Outcomes()) == "0 accepted"
     assert Outcomes([ACCEPTED] * 3) == [ACCEPTED] * 3
-
-
-def test_every_status_has_one_list_of_indexes() -> None:
-    outcomes = Outcomes(map(Outcome, OutcomeStatus))
-    lists = [name for name in vars(Outcomes) if isinstance(getattr(outcomes, name), list)]
-    assert [getattr(outcomes, name) for name in lists] == [[index] for index in range(len(OutcomeStatus))]
 
 
 class _Serializer(TypeSerializer):
