@@ -168,7 +168,7 @@ class Counters(EventReads, GroupReads, WindowReads):
         Returns
         -------
         dict
-            All measures afterward; of a write-sharded group, those of the one item that was written.
+            All measures afterward.
 
         Raises
         ------
@@ -288,7 +288,7 @@ class Counters(EventReads, GroupReads, WindowReads):
     def reset(self, counter: Counter, values: Given = None, /, **fields: object) -> dict[str, Any]:
         """Set the measures of a counter's group to 0.
 
-        1 write unit and a strongly consistent read per item, if no update comes between.
+        1 write unit and a strongly consistent read, if no update comes between.
 
         Returns
         -------

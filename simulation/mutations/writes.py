@@ -114,21 +114,9 @@ WRITES: Final = r"""
 
 == _writes/direct_counts.py
 * a reset takes what it has not read
-- {TYPE: item.get(TYPE), **counted}
+- {TYPE: item.get(TYPE), **seen}
 + {TYPE: item.get(TYPE)}
 ? test_lost_answers.py::test_two_resets_that_have_read_the_same_number_do_not_both_take_it
-* a reset sets the score of what it has not read
-- and counter.ranking.measure in counted
-+
-? test_lost_answers.py::test_a_reset_leaves_the_score_of_what_was_counted_meanwhile
-* a reset that breaks off forgets what it took
-- except (BotoCoreError, ClientError, InvalidArgumentError, UnavailableError) as error:
-+ except UnavailableError as error:
-? test_lost_answers.py::test_a_reset_that_breaks_off_says_what_it_took
-* a reset deletes the group's item
-- items.append(_reset_item(table, counter, key))
-+ items.append(table.client.delete_item(TableName=table.name, Key=key, ReturnValues='ALL_OLD').get('Attributes', {}))
-? test_lost_answers.py
 * anybody changes a group whose retention is over
 - if layout.closing_time is not None and layout
 + if False and layout

@@ -9,15 +9,13 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from botocore.exceptions import ReadTimeoutError
 
-from dynamodb_counters import Count, Counter, InvalidArgumentError, Ranking, UnavailableError
-from dynamodb_counters._fold.item_layout import ItemLayout
+from dynamodb_counters import Count, Counter, InvalidArgumentError, UnavailableError
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.direct_counts import increment, reset
 from simulation.clock import VirtualClock
 from simulation.faults.faulty_client import Fault, FaultyClient
-from simulation.faults.hooked_client import HookedClient, failing, once
+from simulation.faults.hooked_client import HookedClient, once
 from simulation.metered_table import MeteredTable
 from simulation.night import scaled
 
@@ -52,32 +50,6 @@ def test_two_resets_that_have_read_the_same_number_do_not_both_take_it() -> None
     client: Any = HookedClient(memory, once(["update_item"], lambda: taken.append(reset(table, _SITE, {})["n"])))
     taken.append(reset(Table(memory.name, client, clock=clock, sleep=lambda _: None), _SITE, {})["n"])
     assert taken == [5, 0]
-
-
-def test_a_reset_leaves_the_score_of_what_was_counted_meanwhile() -> None:
-    shop = Counter("shop", n=Count(), sum=Count(), ranking=Ranking(measure="n", leaderboard="SHOPS"))
-    memory, clock = MeteredTable(VirtualClock()), VirtualClock()
-    table = Table(memory.name, memory, clock=clock)  # type: ignore[arg-type]
-    increment(table, shop, {}, {"sum": 3})
-    client: Any = HookedClient(memory, once(["update_item"], lambda: increment(table, shop, {}, {"n": 5})))
-    assert reset(Table(memory.name, client, clock=clock), shop, {}) == {"n": 0, "sum": 3}
-    [item] = memory.items()
-    assert (item["n"], item["_score"], item["sum"]) == ({"N": "5"}, {"N": "5"}, {"N": "0"})
-
-
-def test_a_reset_that_breaks_off_says_what_it_took() -> None:
-    site, memory, clock = Counter("site", n=Count(), write_shards=2), MeteredTable(VirtualClock()), VirtualClock()
-    table = Table(memory.name, memory, clock=clock, jitter=random.Random(1).random)  # type: ignore[arg-type]
-    while len([*memory.items()]) < 2:
-        increment(table, site, {}, 1)
-    counted = sum(int(item["n"]["N"]) for item in memory.items())
-    _, second = ItemLayout(site).keys(())
-    lost = ReadTimeoutError(endpoint_url="http://table")
-    client: Any = failing(memory, "get_item", lambda request: request["Key"] == second, lost)
-    with pytest.raises(UnavailableError, match=r"other items of the group were reset, from \{'n': (\d+)\}") as error:
-        reset(Table(memory.name, client, clock=clock), site, {})
-    taken = int(re.search(r"from {'n': (\d+)}", str(error.value))[1])  # type: ignore[index]
-    assert taken + sum(int(item["n"]["N"]) for item in memory.items()) == counted
 
 
 def test_requests_whose_answers_are_lost_are_not_sent_again() -> None:

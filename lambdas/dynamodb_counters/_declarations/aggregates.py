@@ -292,7 +292,7 @@ class Counter(Aggregate):
 
     Parameters
     ----------
-    name, by, pk, sk, write_shards, ranking, retention
+    name, by, pk, sk, ranking, retention
         As in `Aggregate`. The fields are those that a call names.
     measures, **named
         As in `Aggregate`, but each is a `Count`.
@@ -302,6 +302,7 @@ class Counter(Aggregate):
     source: Direct = field(init=False, default=Direct())
     where: None = field(init=False, default=None)
     on_expiry: OnExpiry = field(init=False, default="keep")
+    write_shards: int = field(init=False, default=1)
     max_groups: int = field(init=False, default=MAX_GROUPS)
     pages: bool = field(init=False, default=False)
     _shelved: int = field(init=False, default=0)
@@ -317,7 +318,6 @@ class Counter(Aggregate):
         pk: str = "",
         sk: str = "",
         measures: Mapping[str, Measure] | None = None,
-        write_shards: int = 1,
         ranking: Ranking | None = None,
         retention: timedelta | None = None,
         _thresholds: tuple[Any, ...] = (),

@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._assumptions import TRIES
 from dynamodb_counters._control.counted_names import NameStates
 from dynamodb_counters._declarations import Aggregate, Counter, Declarable, Declaration, Event, Window
-from dynamodb_counters._declarations.groups import Key, canonical_fields, group_key, group_of
+from dynamodb_counters._declarations.groups import canonical_fields, group_key, group_of
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES, require_storable_group
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
@@ -113,7 +113,7 @@ def _transact(table: Table, event: Event, writes: list[Any], names: list[str]) -
 
 
 def increment(table: Table, counter: Counter, values: Mapping[str, object], amount: Amount) -> dict[str, Any]:
-    """Add to a group at once and return its measures; not idempotent. A write-sharded group returns one item's."""
+    """Add to a group at once and return its measures; not idempotent."""
     layout, group = _open_group(table, counter, values)
     measures = [*counter.measures]
     amounts = {measures[0]: amount} if not isinstance(amount, Mapping) and len(measures) == 1 else amount
@@ -121,7 +121,7 @@ def increment(table: Table, counter: Counter, values: Mapping[str, object], amou
         allowed = f"a mapping of measures to numbers, of {counter.name!r}: {', '.join(measures)}"
         raise InvalidArgumentError("amount", amount, allowed)
     numbers = {name: require_storable("amount", converted("amount", number)) for name, number in amounts.items()}
-    request = _only_own(table, Update(layout, group, numbers, str(table.jitter())), layout)
+    request = _only_own(table, Update(layout, group, numbers, ""), layout)
     try:
         item = table.update_once(request, "counted")
     except ClientError as error:
@@ -134,38 +134,22 @@ def increment(table: Table, counter: Counter, values: Mapping[str, object], amou
 
 
 def reset(table: Table, counter: Counter, values: Mapping[str, object]) -> dict[str, Any]:
-    """Set a group's measures to 0 and return what they were; nothing is lost or counted twice."""
+    """Set a group's measures to 0, if they still are what was read, and return what they were."""
     layout, group = _open_group(table, counter, values)
-    items: list[Image] = []
-    for key in layout.keys(group):
-        try:
-            items.append(_reset_item(table, counter, key))
-        except (BotoCoreError, ClientError, InvalidArgumentError, UnavailableError) as error:
-            if not items:
-                raise
-            before = dict(group_of(counter, values, items).measures)
-            raise UnavailableError(f"{error}; other items of the group were reset, from {before}") from error
-    return dict(group_of(counter, values, items).measures)
-
-
-def _reset_item(table: Table, counter: Counter, key: Key) -> Image:
-    """Set what an item has counted to 0, if it still is what was read; return the item as it was read."""
+    [key] = layout.keys(group)
     for _ in table.tries():
         item = table.read_item(key)
         _require_own(item, counter.name)
-        counted = {name: item[name] for name in counter._attributes if parse_number(item.get(name, _ZERO)["N"])}
-        if not counted:
-            return item
-        # Else what it ranks by was 0, and may have grown since: then the score goes with it.
-        is_ranked = counter.ranking is not None and counter.ranking.measure in counted
-        zeros = dict.fromkeys([*counted, SCORE] if is_ranked else counted, _ZERO)
-        request = update_as_seen(table.name, key, zeros, {TYPE: item.get(TYPE), **counted})
-        before = ", ".join(f"{name}={number['N']}" for name, number in counted.items())
+        seen = {name: item.get(name) for name in counter._attributes}
+        before = ", ".join(f"{name}={number['N']}" for name, number in seen.items() if number)
+        zeros = dict.fromkeys([*seen, SCORE] if counter.ranking is not None else seen, _ZERO)
+        request = update_as_seen(table.name, key, zeros, {TYPE: item.get(TYPE), **seen})
         try:
-            table.update_once(request, f"reset, from {before}")
+            if any(parse_number(number["N"]) for number in seen.values() if number):
+                table.update_once(request, f"reset, from {before}")
         except table.client.exceptions.ConditionalCheckFailedException:
             continue
-        return item
+        return dict(group_of(counter, values, [item]).measures)
     raise UnavailableError(f"nothing was written: {TRIES} times, other updates of the group came first")
 
 

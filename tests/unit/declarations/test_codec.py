@@ -92,7 +92,6 @@ _COUNTERS = st.builds(
     name=_NAMES,
     by=_FIELDS.map(lambda names: (*names, "at:day")),
     measures=st.dictionaries(st.sampled_from(["n", "a1"]), st.just(Count()), min_size=1),
-    write_shards=st.integers(1, 3),
     retention=st.none() | _DURATIONS,
 )
 _WINDOWS = st.builds(
