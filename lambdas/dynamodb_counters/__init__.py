@@ -48,13 +48,11 @@ if TYPE_CHECKING:
     from dynamodb_counters._writes.outcomes import Outcome as Outcome
     from dynamodb_counters._writes.outcomes import Outcomes as Outcomes
     from dynamodb_counters._writes.outcomes import OutcomeStatus as OutcomeStatus
-    from dynamodb_counters.errors import ChangedError as ChangedError
     from dynamodb_counters.errors import CountersError as CountersError
     from dynamodb_counters.errors import InvalidArgumentError as InvalidArgumentError
     from dynamodb_counters.errors import RejectedEventError as RejectedEventError
     from dynamodb_counters.errors import UnavailableError as UnavailableError
     from dynamodb_counters.errors import UncountedError as UncountedError
-    from dynamodb_counters.errors import UnknownMeasureError as UnknownMeasureError
 
     Declaration: TypeAlias = Declarable
 
@@ -70,8 +68,7 @@ _NAMES = {
     "_reads.span_reads": "Distribution Integral WindowCount WindowReader",
     "_quarantine.quarantine": "Quarantined",
     "_writes.outcomes": "Outcome Outcomes OutcomeStatus",
-    "errors": "ChangedError CountersError InvalidArgumentError RejectedEventError "
-    "UnavailableError UncountedError UnknownMeasureError",
+    "errors": "CountersError InvalidArgumentError RejectedEventError UnavailableError UncountedError",
     "_writes.leases": "Leases",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}

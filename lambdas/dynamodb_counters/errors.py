@@ -1,11 +1,11 @@
 """Every exception the runtime raises.
 
 CountersError
-├── InvalidArgumentError (ValueError): UnknownMeasureError (KeyError), UncountedError, ChangedError, RejectedEventError
+├── InvalidArgumentError (ValueError): UncountedError, RejectedEventError
 ├── UnavailableError: InDoubtError
 ├── MalformedImageError (ValueError)
 ├── CheckpointError, CommitError: a batch of the stream is delivered again
-└── BackfillError: nothing was done
+└── BackfillError
 """
 
 from __future__ import annotations
@@ -46,66 +46,32 @@ class InvalidArgumentError(CountersError, ValueError):
         self.expected = expected
 
 
-class UnknownMeasureError(InvalidArgumentError, KeyError):
-    """A measure was asked for that its aggregate does not keep. It is a `KeyError` too.
-
-    Parameters
-    ----------
-    measure : object
-        The name that was asked for.
-    known : tuple of str
-        The measures there are.
-
-    Examples
-    --------
-    >>> print(UnknownMeasureError("view", ("views", "bytes")))
-    invalid measure='view': expected one of 'views', 'bytes'
-    """
-
-    def __init__(self, measure: object, known: tuple[str, ...]) -> None:
-        super().__init__("measure", measure, f"one of {', '.join(map(repr, known)) or 'none'}")
-
-    __str__ = Exception.__str__  # a KeyError's quotes it
-
-
 class UncountedError(InvalidArgumentError):
-    """A declaration was read, or added to, that no deployment counts. It is an `InvalidArgumentError` too.
+    """A declaration was read, or added to, that the table does not count, or not by this definition.
+
+    It is an `InvalidArgumentError` too.
 
     Parameters
     ----------
     name : str
         Name of the declaration.
+    is_changed : bool, optional
+        Whether the table counts another definition by the name, which keeps it. Default False.
 
     Examples
     --------
     >>> print(UncountedError("view"))
     invalid declaration='view': expected one that the table's aggregator counts
-    """
-
-    def __init__(self, name: str) -> None:
-        super().__init__("declaration", name, "one that the table's aggregator counts")
-
-
-class ChangedError(InvalidArgumentError):
-    """A declaration was read, or added to, that the table counts by another definition: a name keeps its definition.
-
-    Parameters
-    ----------
-    name : str
-        Name of the declaration.
-
-    Examples
-    --------
-    >>> print(ChangedError("views"))
+    >>> print(UncountedError("views", is_changed=True))
     invalid declaration='views': expected the definition that the table counts by, which a name keeps: declare the new one as 'views_v2', deploy, and run `counters backfill views_v2`
     """  # noqa: E501
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, is_changed: bool = False) -> None:
         base, _, version = name.rpartition("_v")
         new = f"{base}_v{int(version) + 1}" if base and version.isdecimal() else f"{name}_v2"
         self.cure = f"declare the new one as {new!r}, deploy, and run `counters backfill {new}`"
-        allowed = f"the definition that the table counts by, which a name keeps: {self.cure}"
-        super().__init__("declaration", name, allowed)
+        changed = f"the definition that the table counts by, which a name keeps: {self.cure}"
+        super().__init__("declaration", name, changed if is_changed else "one that the table's aggregator counts")
 
 
 class RejectedEventError(InvalidArgumentError):

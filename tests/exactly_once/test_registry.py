@@ -27,7 +27,7 @@ from dynamodb_counters._control.registry import (
 )
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._table import Table
-from dynamodb_counters.errors import BackfillError, ChangedError, CheckpointError, UncountedError
+from dynamodb_counters.errors import BackfillError, CheckpointError, UncountedError
 from simulation.aws.tables import StronglyConsistent
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HeldClient, HookedClient, once
@@ -107,7 +107,7 @@ def test_a_name_keeps_its_definition_whichever_version_counts() -> None:
         world.put(2)
         world.put(1, price=500)
     assert world.read(NUMBER) == ({"orders": 12}, True)
-    with pytest.raises(ChangedError, match="declare the new one as 'orders_v2'"):
+    with pytest.raises(UncountedError, match="declare the new one as 'orders_v2'"):
         read(world.bench, BIG)
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 
 from dynamodb_counters import Aggregate, Attribute, Count, Counters, Declaration, Distinct, Event, Sum, Window
 from dynamodb_counters import InvalidArgumentError as InvalidArgumentError
-from dynamodb_counters import UnknownMeasureError as UnknownMeasureError
 
 if TYPE_CHECKING:
     from cdk_dynamodb_counters import DedupCounterTable as DedupCounterTable

@@ -50,7 +50,6 @@ from dynamodb_counters._layouts import PageLevels
 from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters._table import Remembered, Table
 from dynamodb_counters.errors import (
-    ChangedError,
     CheckpointError,
     InvalidArgumentError,
     UncountedError,
@@ -302,7 +301,7 @@ class NameStates(Remembered):
             if entry is None:
                 raise UncountedError(name)
         if entry is not None and (held := entry.declaration) is not None and not same_definition(held, declaration):
-            raise ChangedError(name)
+            raise UncountedError(name, is_changed=True)
         return entry
 
     def _read(self, name: str, *, again: bool = False) -> Entry | None:

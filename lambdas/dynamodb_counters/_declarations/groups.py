@@ -13,7 +13,7 @@ from dynamodb_counters._items.conversions import EXACT, Number, key_text, parse_
 from dynamodb_counters._items.derived_fields import expected_text, parts_of
 from dynamodb_counters._items.key_templates import is_hashed
 from dynamodb_counters._items.table_schema import PK, SK
-from dynamodb_counters.errors import InvalidArgumentError, UnknownMeasureError
+from dynamodb_counters.errors import InvalidArgumentError
 
 
 def with_below(declaration: Aggregate | Window) -> Iterator[Aggregate | Window]:
@@ -48,15 +48,10 @@ class Group:
     complete: bool = True
 
     def __getitem__(self, measure: str) -> Any:
-        """One of the measures; `UnknownMeasureError`, which is a `KeyError`, names those there are."""
+        """One of the measures; those there are, if it is none."""
+        if measure not in self.measures:
+            raise InvalidArgumentError("measure", measure, f"one of {', '.join(map(repr, self.measures))}")
         return self.measures[measure]
-
-
-class Measures(dict[str, Any]):
-    """Measures by name; one that is not there is refused with those that are."""
-
-    def __missing__(self, name: object) -> Any:
-        raise UnknownMeasureError(name, tuple(self))
 
 
 def group_of(
@@ -74,7 +69,7 @@ def group_of(
         }
     return Group(
         {name: key_text(name, values[name]) for name in aggregate.fields},
-        Measures({name: measure._read(name, numbers) for name, measure in aggregate.measures.items()}),
+        {name: measure._read(name, numbers) for name, measure in aggregate.measures.items()},
         complete,
     )
 

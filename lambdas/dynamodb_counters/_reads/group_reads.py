@@ -16,7 +16,6 @@ from dynamodb_counters._declarations.composites import group_fields, require_dec
 from dynamodb_counters._declarations.groups import (
     Given,
     Group,
-    Measures,
     canonical_fields,
     given,
     group_key,
@@ -215,7 +214,7 @@ class GroupReads(TableReads):
         unknown = [{PK: item[PK], SK: item[SK]} for item in items if values_of(aggregate, item) is None]
         whole_items = get_items(table, unknown, consistent=False)
         groups = (values_of(aggregate, whole_items.get(identity(item), item)) or {} for item in items)
-        scores = (Measures({ranking.measure: whole(_score(item))}) for item in items)
+        scores = ({ranking.measure: whole(_score(item))} for item in items)
         return [Group(*group, complete) for group in zip(groups, scores, strict=True)]
 
     def extremes(

@@ -11,7 +11,6 @@ import pytest
 from dynamodb_counters import (
     Aggregate,
     Attr,
-    ChangedError,
     Count,
     Counter,
     Counters,
@@ -234,12 +233,14 @@ def test_a_reader_sees_a_name_as_soon_as_it_is_registered() -> None:
     ("name", "advice"), [("shops", "shops_v2"), ("shops_v2", "shops_v3"), ("a_v9", "a_v10"), ("_v1x", "_v1x_v2")]
 )
 def test_a_changed_definition_is_refused_with_the_name_to_take(name: str, advice: str) -> None:
-    assert f"declare the new one as {advice!r}, deploy, and run `counters backfill {advice}`" in str(ChangedError(name))
+    assert f"declare the new one as {advice!r}, deploy, and run `counters backfill {advice}`" in str(
+        UncountedError(name, is_changed=True)
+    )
 
 
 def test_a_reader_of_another_definition_is_refused_and_one_of_an_unreadable_one_is_not() -> None:
     bench = founded(SHOPS)
-    with pytest.raises(ChangedError, match="'shops'"):
+    with pytest.raises(UncountedError, match="'shops'"):
         bench.counters.get(replace(SHOPS, on_expiry="subtract"), SHOP)
     change(bench, "shops", COMPLETE, definition=LATER)
     bench.clock.advance(FRESH)

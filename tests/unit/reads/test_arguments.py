@@ -13,7 +13,6 @@ from dynamodb_counters import (
     ActiveMembers,
     Aggregate,
     Attr,
-    ChangedError,
     Counter,
     Counters,
     Declaration,
@@ -26,7 +25,6 @@ from dynamodb_counters import (
     Quota,
     Ranking,
     UncountedError,
-    UnknownMeasureError,
     Window,
 )
 from simulation.counters_in_memory import counters_in_memory
@@ -166,7 +164,7 @@ def test_what_no_deployment_counts_or_counts_otherwise_is_refused(name: str) -> 
         call(counters, of, URL)
     sources: list[Any] = [each for each in COUNTED if each is not STOCK]
     others = [replace(each, where=Attr("size").ge(5)) for each in sources]
-    changed = pytest.raises(ChangedError, match=f"`counters backfill {of.name}(-members)?_v2`")
+    changed = pytest.raises(UncountedError, match=f"`counters backfill {of.name}(-members)?_v2`")
     with counters_in_memory(others) as counters, changed:
         call(counters, of, URL)
 
@@ -205,8 +203,8 @@ def test_only_a_counter_that_is_counted_is_changed_by_a_call(name: str) -> None:
             call(_counters(), declared, URL)
     bench = Workbench([VIEWS])
     bench.aggregator.handle({})
-    for counter, error in ((Counter("views", by="url"), ChangedError), (STOCK, UncountedError)):
-        with pytest.raises(error, match=counter.name):
+    for counter in (Counter("views", by="url"), STOCK):
+        with pytest.raises(UncountedError, match=counter.name):
             call(bench.counters, counter, URL)
 
 
@@ -215,8 +213,5 @@ def test_a_misspelt_measure_names_those_there_are() -> None:
         counters.increment(STOCK, url="/")
         group = counters.get(STOCK, url="/")
     assert group["stock"] == group.measures["stock"] == 1
-    for measures in (group, group.measures):
-        with pytest.raises(UnknownMeasureError) as refused:
-            _ = measures["stok"]
-        assert isinstance(refused.value, KeyError)
-        assert str(refused.value) == "invalid measure='stok': expected one of 'stock'"
+    with pytest.raises(InvalidArgumentError, match=r"^invalid measure='stok': expected one of 'stock'$"):
+        _ = group["stok"]

@@ -34,7 +34,7 @@ from dynamodb_counters import (
     Window,
 )
 from dynamodb_counters._reads.events import CHANGED, UNEXPLAINED
-from dynamodb_counters.errors import ChangedError
+from dynamodb_counters.errors import UncountedError
 from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 
 SALE = Event("sale", key=("shop", "time", "id"), version="revision")
@@ -179,7 +179,7 @@ def test_a_window_that_retains_less_than_a_day_is_explained_as_far_back_as_it_do
 
 
 def test_lines_are_made_by_the_registered_definition_and_another_one_is_refused() -> None:
-    with counters_in_memory([BIG], now=NOW) as counters, pytest.raises(ChangedError):
+    with counters_in_memory([BIG], now=NOW) as counters, pytest.raises(UncountedError):
         counters.explain(replace(BIG, where=None), shop="a")
 
 

@@ -21,7 +21,7 @@ from dynamodb_counters._declarations.thresholds import Threshold
 from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
 from dynamodb_counters.cli.output import counted, number, stamp, table
 from dynamodb_counters.cli.session import DONE, FOUND, Session, ending, shared
-from dynamodb_counters.errors import ChangedError, CheckpointError
+from dynamodb_counters.errors import CheckpointError, UncountedError
 
 Facts = dict[str, Any]
 
@@ -193,7 +193,7 @@ def _changes(registry: Registry, declared: Sequence[Declaration]) -> Iterator[Fa
             is_whole = not registry.is_founded or isinstance(new, Threshold) or isinstance(new.source, Direct)
             kind, follows = "new", "" if is_whole else f"counters backfill {name}"
         else:
-            is_watch, cure = isinstance(old, Threshold), ChangedError(name).cure
+            is_watch, cure = isinstance(old, Threshold), UncountedError(name).cure
             kind, follows = "changed", "give the new one another name, and drop the old one" if is_watch else cure
         definitions = {side: each and described([each])[each.name] for side, each in (("before", old), ("after", new))}
         yield {"name": name, "kind": kind, "next": follows, **definitions}
