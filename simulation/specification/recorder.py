@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from botocore.exceptions import ClientError
 
-from dynamodb_counters._commit.commit import Committer, ItemDelta, Part, place_of
+from dynamodb_counters._commit.commit import Committer, ItemDelta, Part
 from dynamodb_counters._control.registry import Entry
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.deltas import Delta
@@ -237,9 +237,9 @@ def _watched(recording: Recording) -> ExitStack:
         return commit(self, deltas, part)
 
     def skipped(self: Committer, ordered: Any, part: Part, done: Any) -> Any:
-        sandbox, progress = recording.sandbox(), self._progress.get(part.watermark.shard, ())
+        sandbox, progress = recording.sandbox(), self._progress.get(part.watermark.shard, {})
         for delta in ordered:
-            through = max((through for through, before in progress if place_of(delta) < before), default="")
+            through = progress.get(delta.ref, "")
             if delta.first <= through:
                 recording.log("skip", sandbox, shard=sandbox.shard, item=_key(delta, part), through=through)
         return skip(self, ordered, part, done)

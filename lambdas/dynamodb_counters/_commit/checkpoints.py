@@ -14,13 +14,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._assumptions import CHECKPOINT_KEPT, FRESH, SETTLED_AFTER
-from dynamodb_counters._items.bookkeeping import bookkeeping_key, read_fields, typed_values
+from dynamodb_counters._items.bookkeeping import bookkeeping_key, typed_values
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SEQUENCE_DIGITS, SK, TTL, TYPE
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import MINUTE
@@ -34,15 +35,6 @@ class Checkpoint:
 
     applied_through: str = ""
     at: float = 0.0
-
-    @classmethod
-    def of(cls, item: Mapping[str, Any]) -> Checkpoint:
-        """The checkpoint an item holds; ValueError if it is spoiled."""
-        values = read_fields(cls, item)
-        for name, text in values.items():
-            if isinstance(text, str) and text and not is_sequence(text):
-                raise ValueError(f"invalid {name}={text!r:.80}: expected {SEQUENCE_DIGITS} digits")
-        return cls(**values)
 
     def settled_through(self, now: float) -> str:
         """Every invocation that may still run has read a checkpoint at or beyond this."""
@@ -144,8 +136,8 @@ class Checkpoints:
             for digest in part:
                 self._observed[digest].read_at = now
             for item in answer["Responses"].get(self._table.name, []):
-                if (checkpoint := _readable(item)) is not None:
-                    self._observed[item[PK]["S"].removeprefix(CHECKPOINT_PREFIX)].observe(checkpoint, now)
+                with suppress(CheckpointError):
+                    self._observed[item[PK]["S"].removeprefix(CHECKPOINT_PREFIX)].observe(checkpoint_of(item), now)
         return {name for name, digest in digests.items() if sequences[digest] <= self._observed[digest].settled}
 
     def _read_item(self, shard: str) -> Checkpoint:
@@ -172,18 +164,14 @@ class Checkpoints:
 
 def checkpoint_of(item: Mapping[str, Any]) -> Checkpoint:
     """Return the checkpoint that a shard's item holds, if there is one; refuse one that is malformed."""
-    if item and _readable(item) is None:
-        raise CheckpointError(
-            f"the item {item[PK]['S']!r}, {item[SK]['S']!r} is malformed: delete it, then run `counters verify "
-            "--repair`, as records may have been counted twice"
-        )
-    return Checkpoint.of(item)
-
-
-def _readable(item: Mapping[str, Any]) -> Checkpoint | None:
-    try:
-        # Either name of two shards with the same digest is right.
-        is_named = shard_digest(item["shard"]["S"]) == item[PK]["S"].removeprefix(CHECKPOINT_PREFIX)
-        return Checkpoint.of(item) if is_named else None
-    except (LookupError, ValueError):
-        return None
+    if not item:
+        return Checkpoint()
+    # Either name of two shards with the same digest is right.
+    with suppress(LookupError, ValueError):
+        applied_through, digest = item["applied_through"]["S"], shard_digest(item["shard"]["S"])
+        if is_sequence(applied_through) and digest == item[PK]["S"].removeprefix(CHECKPOINT_PREFIX):
+            return Checkpoint(applied_through, float(item["at"]["N"]))
+    raise CheckpointError(
+        f"the item {item[PK]['S']!r}, {item[SK]['S']!r} is malformed: delete it, then run `counters verify "
+        "--repair`, as records may have been counted twice"
+    )

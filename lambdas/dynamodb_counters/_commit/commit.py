@@ -7,7 +7,6 @@ written. The level of a page is part of the condition: a page that has split ref
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -122,9 +121,6 @@ _FEW: Final = 8
 LARGE: Final = 4.0
 """Write units up to which such a page stays whole: it still takes half a unit to read."""
 
-_MOST_HALVINGS: Final = 6
-"""A transaction has at most 100 items."""
-
 
 class PageSplits:
     def __init__(self, table: Table) -> None:
@@ -152,15 +148,15 @@ class PageSplits:
             return spent
         return 0.0
 
-    def make_room(self, layout: ItemLayout, page: Page, group: GroupKey, parts: float) -> None:
-        """Split a page of which a batch touches so many times the groups of one request, one `group` among them."""
+    def make_room(self, layout: ItemLayout, page: Page, group: GroupKey) -> None:
+        """Split a page of which a batch touches more groups than one request takes, one `group` among them."""
         key = self._key(layout, page)
         item = self._table.read_item(key)
         if self._levels.learn(layout.name, page, item):
             attributes = layout.attributes(group, {PK: page.pk, SK: key[SK]["S"]})
             # A page that is lost is of a level.
             item = item or {**key, **attributes, LEVEL: {"N": str(page.level)}}
-            self._divide(layout, item, min(_MOST_HALVINGS, math.ceil(math.log2(parts))))
+            self._divide(layout, item)
 
     def _split(self, layout: ItemLayout, page: Page, item: Mapping[str, Any], units: float, least: float) -> float:
         left, spent = [(page, item)] if self._levels.learn(layout.name, page, item) else [], 0.0
@@ -171,23 +167,20 @@ class PageSplits:
                 left += self._divide(layout, item)
         return spent
 
-    def _divide(
-        self, layout: ItemLayout, item: Mapping[str, Any], times: int = 1
-    ) -> list[tuple[Page, Mapping[str, Any]]]:
-        """Halve a page that is as it was read, and its halves; nothing if it is not."""
+    def _divide(self, layout: ItemLayout, item: Mapping[str, Any]) -> list[tuple[Page, Mapping[str, Any]]]:
+        """Halve a page that is as it was read; nothing if it is not."""
         assert layout.pages is not None
-        halves = [item]
-        for _ in range(times):
-            halves = [half for one in halves for half in layout.pages.halves(one)]
+        halves = layout.pages.halves(item)
         stays = put_as_seen(self._table.name, halves[0], item if VERSION in item else {}, (VERSION,))
-        # The new pages are not there, or are what a restore has left of a split.
-        goes = [{"TableName": self._table.name, "Item": half} for half in halves[1:]]
-        puts = [{"Put": put} for put in (stays, *goes)]
+        # The new page is not there, or is what a restore has left of a split.
+        puts = [{"Put": stays}, {"Put": {"TableName": self._table.name, "Item": halves[1]}}]
         if not self._table.write_together(puts):
             return []
-        found = [(half_page, half) for half in halves if (half_page := layout.pages.page_of(half))]
-        for half_page, half in found:
-            self._levels.learn(layout.name, half_page, half)
+        found: list[tuple[Page, Mapping[str, Any]]] = []
+        for half in halves:
+            if (page := layout.pages.page_of(half)) is not None:
+                self._levels.learn(layout.name, page, half)
+                found.append((page, half))
         return found
 
     def _key(self, layout: ItemLayout, page: Page) -> Key:
@@ -236,8 +229,6 @@ def _saves_a_unit(item: Mapping[str, Any], watermarks: Collection[str]) -> bool:
     size = item_bytes(item)
     return write_units(size + _SPARE_BYTES) > write_units(size - item_bytes({name: item[name] for name in watermarks}))
 
-
-_MOST_PROGRESS: Final = 8
 
 _MOST_ENTRIES: Final = 99
 """Entries of the quarantine next to an update in one transaction."""
@@ -298,16 +289,14 @@ class Committer:
         self._pruner = pruner
         self._levels = PageLevels.of_table(table)
         self._splits = PageSplits(table)
-        self._progress: dict[str, tuple[tuple[str, str], ...]] = {}
-        """By shard: sequence numbers and places of batches that failed here: all groups before the place have applied
-        all records up to the number."""
+        self._progress: dict[str, dict[GroupRef, str]] = {}
+        """By shard: what groups have applied of batches that failed here."""
 
     def commit(self, deltas: Sequence[Delta], part: Part) -> Committed:
         """Write the deltas of a part; `CommitError` means that some are not written: deliver the batch again."""
         done = Committed()
         failures: dict[GroupRef, Exception] = {}
-        ordered = sorted(deltas, key=place_of)
-        remaining = self._after_progress(ordered, part, done)
+        remaining = self._after_progress(sorted(deltas, key=place_of), part, done)
         while remaining:
             applied_through: dict[GroupRef, str] = {}
             elsewhere: list[Delta] = []
@@ -329,8 +318,8 @@ class Committer:
                 else:
                     applied_through |= dict.fromkeys(item.refs, answer.applied_through)
             remaining = sorted([*elsewhere, *(part.fold(applied_through) if applied_through else ())], key=place_of)
+        self._remember(deltas, failures, part)
         if failures:
-            self._remember(ordered, failures, part)
             raise CommitError(list(failures.values()))
         return done
 
@@ -395,7 +384,7 @@ class Committer:
         remaining: list[Delta] = []
         later: dict[GroupRef, str] = {}
         for delta in ordered:
-            through = max((through for through, before in progress if place_of(delta) < before), default="")
+            through = progress.get(delta.ref, "")
             if delta.first > through:
                 remaining.append(delta)
             elif delta.last > through:
@@ -404,22 +393,23 @@ class Committer:
                 done.skipped += 1
         return sorted([*remaining, *part.fold(later)], key=place_of) if later else remaining
 
-    def _remember(self, ordered: Sequence[Delta], failures: Collection[GroupRef], part: Part) -> None:
-        """Note how far the batch came: everything in a place before that of the first failure is committed."""
-        failed = next(index for index, delta in enumerate(ordered) if delta.ref in failures)
-        if failed and part.changes:
-            shard, latest = part.watermark.shard, (part.changes[-1].sequence, place_of(ordered[failed]))
-            reached = {latest, *self._progress.get(shard, ())}
-            # Without what says nothing that other progress does not.
-            telling = [a for a in reached if not any(a != b and a[0] <= b[0] and a[1] <= b[1] for b in reached)]
-            self._progress[shard] = tuple(sorted(telling)[-_MOST_PROGRESS:])
+    def _remember(self, deltas: Sequence[Delta], failures: Collection[GroupRef], part: Part) -> None:
+        """Note what groups have applied of a batch that fails, and forget what the next batch is beyond."""
+        if not part.changes:
+            return
+        last, known = part.changes[-1].sequence, self._progress.pop(part.watermark.shard, {})
+        progress = {ref: through for ref, through in known.items() if through > last}
+        if failures:
+            progress = {delta.ref: last for delta in deltas if delta.ref not in failures} | progress
+        if progress:
+            self._progress[part.watermark.shard] = progress
 
     def _write(self, part: Part, item: ItemDelta) -> _Answer:
         for delta in item.deltas:
             assert delta.first <= delta.last, f"records {delta.first} to {delta.last} are out of order"
         update = item.update(part.watermark.shard)
-        if update.requests > 1 and len(item.deltas) > 1:
-            return self._make_room(item, update.requests)
+        if update.is_too_large and len(item.deltas) > 1:
+            return self._make_room(item)
         unfit = [delta for delta in item.deltas if not fits(*delta.measures.values())]
         if unfit:
             return self._quarantine_deltas(item, unfit, part, "the sum has more than 38 digits")
@@ -442,10 +432,10 @@ class Committer:
         grown = self._splits.grown(item.layout, item.page, units, found, len(item.deltas)) if item.page else 0.0
         return _Answer(units + pruned + grown)
 
-    def _make_room(self, item: ItemDelta, parts: float = 2) -> _Answer:
+    def _make_room(self, item: ItemDelta) -> _Answer:
         """Split a page before it is written: its groups are too many for one request."""
         assert item.page is not None
-        self._splits.make_room(item.layout, item.page, item.deltas[0].group, parts)
+        self._splits.make_room(item.layout, item.page, item.deltas[0].group)
         return _Answer(is_elsewhere=True)
 
     def _refused(self, refusal: Mapping[str, Any], item: ItemDelta, part: Part) -> _Answer:

@@ -39,7 +39,7 @@ class Update:
         self.key = layout.key(group, source_shard)
         self._added = {name: typed_number(number) for name, number in measures.items() if number}
         self.attributes: dict[str, Mapping[str, Any]] = layout.attributes(group, self.key)
-        self.requests = 1.0
+        self.is_too_large = False
         if layout.ranking is not None:
             # Only a repair treats it apart from its measure.
             score = measures.get(SCORE, measures.get(layout.ranking.measure, 0))
@@ -80,9 +80,8 @@ class PageUpdate(Update):
         self._added = {name: typed_number(number) for name, number in added.items()}
         self.added: Mapping[str, Number] = added
         # All that a page has that never splits fits into one.
-        self.requests = (
-            1 if layout.pages.is_whole else max(len(added) / _MOST_ADDED, sum(map(len, added)) / _MOST_CHARACTERS)
-        )
+        is_large = len(added) > _MOST_ADDED or sum(map(len, added)) > _MOST_CHARACTERS
+        self.is_too_large = is_large and not layout.pages.is_whole
         # All groups of a page agree in these.
         self.attributes = layout.attributes(next(iter(groups)), {**self.key, PK: page.pk})
         if page.is_lost:

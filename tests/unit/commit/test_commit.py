@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from dynamodb_counters import Aggregate, Event, Sum
 from dynamodb_counters._assumptions import SETTLED_AFTER
 from dynamodb_counters._commit.batch import uncounted
-from dynamodb_counters._commit.checkpoints import Checkpoint, Checkpoints, checkpoint_key
+from dynamodb_counters._commit.checkpoints import Checkpoint, Checkpoints, checkpoint_key, checkpoint_of
 from dynamodb_counters._fold.records import Change
-from dynamodb_counters._items.bookkeeping import typed_values
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import MINUTE
 from dynamodb_counters.errors import CommitError
@@ -89,13 +88,6 @@ def test_changes_that_a_checkpoint_covers_are_dropped(changes: list[Change], app
     assert list(uncounted(changes, applied_through)) == [each for each in changes if each.sequence > applied_through]
 
 
-@given(_checkpoints)
-def test_a_checkpoint_comes_back_from_its_item(checkpoint: Checkpoint) -> None:
-    values = {name: getattr(checkpoint, name) for name in Checkpoint.__slots__}
-    written = {name: value for name, value in values.items() if value != ""}
-    assert Checkpoint.of(typed_values(written)) == checkpoint
-
-
 def _in_memory() -> tuple[VirtualClock, Any, Table]:
     clock = VirtualClock()
     memory: Any = MemoryTable(clock)
@@ -120,7 +112,7 @@ def test_a_checkpoint_moves_forward_only(moves: list[tuple[int, str]]) -> None:
         processes[number].advance(_SHARD, sequence, clock() + 900)
         item = memory.get_item(TableName=memory.name, Key=checkpoint_key(shard_digest(_SHARD)))["Item"]
         reached = max(reached, sequence)
-        assert Checkpoint.of(item).applied_through == reached
+        assert checkpoint_of(item).applied_through == reached
         clock.advance(60)
 
 
