@@ -138,41 +138,35 @@ def _log_of(event: Event, values: Image, digest: bytes, now: float) -> LogKey | 
 
 def repetition(event: Event, image: Image, stored: Image) -> Outcome:
     """Outcome of an event whose key is taken by `stored`: a conflict, unless the payloads are equal."""
-    version = event.version
+    version, different = event.version, differing(event, image, stored)
     # An older version is a repetition: it is what came late of a source that corrects itself.
-    if version is not None and not (version in stored and is_same(image[version], stored[version])):
+    if not different or (version is not None and version in different):
         return DUPLICATE
-    different = differing(event, image, stored)
-    if not different:
-        return DUPLICATE
+    names = ", ".join(map(repr, different[:_MOST_NAMES])) + (", …" if len(different) > _MOST_NAMES else "")
     held = {name: plain_value(value) for name, value in stored.items() if not is_reserved(name)}
-    return Outcome(OutcomeStatus.CONFLICT, f"the stored event of this key differs in {listed(different)}", held)
+    return Outcome(OutcomeStatus.CONFLICT, f"the stored event of this key differs in {names}", held)
 
 
 def differing(event: Event, image: Image, other: Image) -> list[str]:
     """The names of the attributes in which two events of one key differ, whatever the table has added to them."""
     # In a key, 1 and "1" are the same.
     names = sorted(name for name in image.keys() | other.keys() if not is_reserved(name) and name not in event.fields)
-    return [name for name in names if not is_same(image.get(name, {}), other.get(name, {}))]
+    return [name for name in names if image.get(name) != other.get(name) and not _is_same(image, other, name)]
 
 
-def listed(names: list[str]) -> str:
-    return ", ".join(map(repr, names[:_MOST_NAMES])) + (", …" if len(names) > _MOST_NAMES else "")
+def _is_same(image: Image, other: Image, name: str) -> bool:
+    return name in image and name in other and _comparable(image[name]) == _comparable(other[name])
 
 
-def is_same(one: TypedValue, other: TypedValue) -> bool:
-    """Whether typed values are equal, numbers by value and sets without order."""
-    if one == other or one.keys() != other.keys():
-        return one == other
-    [(kind, content)] = one.items()
-    known: Any = other[kind]
+def _comparable(value: TypedValue) -> tuple[str, object]:
+    """A typed value, to be compared as DynamoDB keeps it: 1.50 as 1.5, and sets without order."""
+    [(kind, content)] = value.items()
     match kind:
         case "L":
-            return len(content) == len(known) and all(map(is_same, content, known))
+            return kind, [*map(_comparable, content)]
         case "M":
-            return content.keys() == known.keys() and all(is_same(part, known[name]) for name, part in content.items())
-    # DynamoDB keeps 1.50 as 1.5.
-    return bool(plain_value(one) == plain_value(other))
+            return kind, {name: _comparable(part) for name, part in content.items()}
+    return kind, plain_value(value)
 
 
 def insert(table: Table, event: Event, item: dict[str, Any]) -> Outcome:

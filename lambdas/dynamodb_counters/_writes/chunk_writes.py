@@ -58,8 +58,6 @@ _MOST_WRITES: Final = 1024
 
 _FULL_LOG: Final = f"its part of the bucket has {MOST_EVENTS:,} events, which is the most"
 _ROW_BYTES: Final = 12
-_FITTINGS: Final = 4
-_FULL: Final = 0.96
 
 
 class BucketHoleError(CountersError):
@@ -312,23 +310,15 @@ class _Writing:
         return None if values is None else Row("-", values)
 
     def _fitted(self) -> tuple[int, bytes]:
-        """How many entries fit the next chunk, found by trying, and the chunk; one always does."""
-        low, high, best = 1, min(len(self._lacking), _MOST_WRITES), None
-        count = min(high, self._guess)
-        for tried in range(1, high + _FITTINGS):
+        """How many entries fit the next chunk, found by trying fewer and fewer, and the chunk; one always does."""
+        count = min(len(self._lacking), _MOST_WRITES, self._guess)
+        while True:
             # Events of one partition key resemble each other: side by side they take less.
             alike = sorted(self._lacking[:count], key=lambda entry: entry.pk)
             blob = encode_chunk([entry.row for entry in alike], self._batch)
-            size = item_bytes(self._log.item(blob))
-            if size <= self._log.chunk_bytes or count == 1:
-                best, low = (count, blob), count + 1
-                if size >= _FULL * self._log.chunk_bytes:
-                    break
-            else:
-                high = count - 1
-            if low > high or (best is not None and tried >= _FITTINGS):
-                break
-            count = min(max(int(count * self._log.chunk_bytes / size * 0.99), low), high)
-        assert best is not None
-        self._guess = best[0]
-        return best
+            filled = item_bytes(self._log.item(blob)) / self._log.chunk_bytes
+            # For the next one, or the next try.
+            self._guess = max(1, int(count / filled * 0.99))
+            if filled <= 1 or count == 1:
+                return count, blob
+            count = min(count - 1, self._guess)

@@ -83,7 +83,7 @@ def _typed(name: str, value: Any) -> dict[str, Any]:
     return _typed_value(name, value, _MOST_LEVELS)
 
 
-def _typed_value(name: str, value: Any, levels: int) -> dict[str, Any]:  # noqa: PLR0911
+def _typed_value(name: str, value: Any, levels: int) -> dict[str, Any]:
     """Values that JSON holds, by their exact types, which is fast; what is left takes longer."""
     if not levels:
         raise InvalidArgumentError(name, type(value), f"a value of at most {_MOST_LEVELS} nested levels")
@@ -94,8 +94,6 @@ def _typed_value(name: str, value: Any, levels: int) -> dict[str, Any]:  # noqa:
         return {"S": value}
     if kind is int and -_BEYOND < value < _BEYOND:
         return {"N": str(value)}
-    if kind is Decimal and _is_plain(value):
-        return {"N": str(value)}
     if kind is list:
         return {"L": [_typed_value(name, part, levels - 1) for part in value]}
     if kind is dict:
@@ -105,12 +103,6 @@ def _typed_value(name: str, value: Any, levels: int) -> dict[str, Any]:  # noqa:
     if kind is bool:
         return {"BOOL": value}
     return {"NULL": True} if value is None else _converted(name, value, levels)
-
-
-def _is_plain(value: Decimal) -> bool:
-    """Whether it is far from every limit of DynamoDB's numbers, as no 0 is: its exponent may be any."""
-    _, digits, exponent = value.as_tuple()
-    return bool(value) and len(digits) <= MAX_NUMBER_DIGITS and exponent in range(-50, 51)
 
 
 def _converted(name: str, value: Any, levels: int) -> dict[str, Any]:
