@@ -1,11 +1,10 @@
-"""Tables: what partitions, indexes and a whole table admit, PartiQL's limits, expiry, and multi-Region consistency."""
+"""Tables: what partitions, indexes and a whole table admit, PartiQL's limits, and expiry."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from simulation.aws.rule import Rule
-from simulation.memory.client_errors import failure
 
 PARTITION_LIMIT: Final = Rule(
     "a partition takes 1,000 write units and 3,000 read units per second",
@@ -75,30 +74,3 @@ EXPIRY_IS_LATE: Final = Rule(
     switch="simulation.counters_in_memory.Faults(late_expiry)",
     guard="records after a group's retention count",
 )
-
-TRANSACTIONS_ARE_REFUSED: Final = Rule(
-    "a table of multi-Region strong consistency refuses transactions",
-    "Transaction operations are not supported and return an error (in our words).",
-    "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/V2globaltables_HowItWorks.html",
-    switch="simulation.aws.tables.StronglyConsistent(consistency)",
-    guard="a table that refuses transactions is counted",
-)
-
-
-class StronglyConsistent:
-    """A client of a table that refuses every transaction."""
-
-    def __init__(self, client: Any, consistency: str = "STRONG") -> None:
-        self._client, self._consistency = client, consistency
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-    def describe_table(self, **request: Any) -> dict[str, Any]:
-        described = self._client.describe_table(**request)["Table"]
-        return {"Table": {**described, "MultiRegionConsistency": self._consistency}}
-
-    def transact_write_items(self, **request: Any) -> Any:
-        if self._consistency == "STRONG":
-            raise failure("TransactWriteItems", "ValidationException", "not supported")
-        return self._client.transact_write_items(**request)

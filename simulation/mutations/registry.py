@@ -21,10 +21,6 @@ REGISTRY: Final = r"""
 * a function in the emulator relies on what it has read for a minute
 -  and not self._always_reads
 ? test_alone_in_emulator.py::test_a_backfill_and_a_verification_take_seconds_and_are_exact
-* a table that refuses transactions is counted
-- and table.get("MultiRegionConsistency") == "STRONG":
-+ and False:
-? test_registry.py::test_a_table_that_takes_no_transactions_is_refused
 * a later name of a new table is complete at once
 - is_whole = bool(missing) and not registry.is_founded and not
 + is_whole = bool(missing) and not

@@ -28,7 +28,6 @@ from dynamodb_counters._control.registry import (
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError, CheckpointError, UncountedError
-from simulation.aws.tables import StronglyConsistent
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HeldClient, HookedClient, once
 from simulation.schedules.housekeeping import narrow_pages
@@ -292,12 +291,6 @@ def test_names_that_contradict_each_other_are_not_registered_at_once() -> None:
     first = world.process(NUMBER, REVENUE, before=lambda: processes[1].handle({}))
     first.handle({})
     assert len({"revenue", "other"} & read_registry(world.bench.store).entries.keys()) == 1
-
-
-def test_a_table_that_takes_no_transactions_is_refused() -> None:
-    world = World(NUMBER, founds=False)
-    with pytest.raises(CheckpointError, match="expected a table without multi-Region strong consistency"):
-        world.bench.process(StronglyConsistent(world.bench.table)).handle({})
 
 
 def test_a_process_learns_of_a_name_that_is_filled() -> None:

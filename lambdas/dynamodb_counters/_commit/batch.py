@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, cast
 
 from dynamodb_counters._assumptions import GUARANTEE, LONGEST_INVOCATION
@@ -89,17 +89,12 @@ _APPLIED_THROUGH: Final = "applied_through"
 
 
 @dataclass(slots=True)
-class Report:
+class Report(Committed):
     records: int = 0
     events: int = 0
     """Records folded, and in place of a chunk its events."""
-    updated: int = 0
-    skipped: int = 0
-    """Items that an earlier delivery had brought as far already."""
-    quarantined: int = 0
     late: int = 0
     """Contributions dropped because the retention of their bucket is over."""
-    write_units: float = 0.0
     redelivered: int = 0
     """Records at or below the shard's checkpoint."""
     changed: tuple[str, ...] = ()
@@ -117,13 +112,10 @@ class Report:
     moved: dict[str, Any] = field(default_factory=dict)
     """The batch's last record, if the batch touched items."""
 
-    def add(self, done: Committed, late: int) -> None:
-        self.updated += done.updated
-        self.skipped += done.skipped
-        self.quarantined += done.quarantined
-        self.write_units += done.write_units
+    def add(self, done: Committed) -> None:
+        for each in fields(Committed):
+            setattr(self, each.name, getattr(self, each.name) + getattr(done, each.name))
         self.touched += done.updated + done.skipped
-        self.late += late
 
     def state(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """State that the function returns, and the tumbling window's next invocation is given."""
@@ -217,9 +209,10 @@ class Aggregator:
             # Before the checkpoint moves: a record that it covers is not looked at again.
             quarantined = self._keep(shard, folded.unfoldable, report)
             report.events += folded.events
+            report.late += folded.late
             report.skipped_types += folded.skipped_types
             done = self._committer.commit(folded.deltas, replace(part, changes=counted))
-            report.add(done, folded.late)
+            report.add(done)
             touched = done.updated + quarantined + done.unguarded * WORTH_A_WRITE
             if touched and self._client.has_time():
                 report.write_units += self._checkpoints.committed(shard, counted[-1].sequence, touched, deadline)

@@ -158,10 +158,7 @@ class CountedNames:
         return found[:MOST_NAMES]
 
     def _lacks_past(self, name: str) -> bool:
-        """Whether the stream of the table, or of the source table, lacks what was there before, or is too old.
-
-        The table itself is refused if it takes no transactions.
-        """
+        """Whether the stream of the table, or of the source table, lacks what was there before, or is too old."""
         try:
             table = self._table.client.describe_table(TableName=name)["Table"]
         except ClientError:
@@ -169,12 +166,6 @@ class CountedNames:
             if name != self._source:
                 raise
             return True
-        # It was created so, thus before its first deployment.
-        if name == self._table.name and table.get("MultiRegionConsistency") == "STRONG":
-            raise CheckpointError(
-                f"invalid table {name!r}: expected a table without multi-Region strong consistency, which refuses "
-                "transactions"
-            )
         created, label = table.get("CreationDateTime"), table.get("LatestStreamLabel")
         if created is None or label is None:
             return False
