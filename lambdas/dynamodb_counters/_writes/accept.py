@@ -22,7 +22,7 @@ from dynamodb_counters._table import Table, item_of, time_left
 from dynamodb_counters._timeline.tiers import utc
 from dynamodb_counters._writes.chunk_writes import ChunkLogs, Entry, LogKey, closing_time, write_entries
 from dynamodb_counters._writes.event_items import key_item, require_mapping, typed_item, with_ttl
-from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, OutcomeStatus, failed, reason_of, rejected
+from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, OutcomeStatus, failed, rejected
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError, UnavailableError
 
 _MOST_NAMES: Final = 10
@@ -191,7 +191,7 @@ def insert(table: Table, event: Event, item: dict[str, Any]) -> Outcome:
             if isinstance(error, ClientError) and answer["Code"] == "ConditionalCheckFailedException":
                 return repetition(event, item, item_of(error) or item)
             if answer.get("Code") == "ValidationException":
-                return Outcome(OutcomeStatus.REJECTED, reason_of(answer))
+                return Outcome(OutcomeStatus.REJECTED, str(error))
             outcome = failed(error)
         else:
             return ACCEPTED

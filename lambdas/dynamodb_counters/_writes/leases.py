@@ -50,27 +50,26 @@ class Holding:
         self._reserved_at = self._refused_at = -math.inf
 
     def reserve(self, n: int) -> bool:
-        """Hold `n` calls or more; False if the limit does not leave so many."""
-        for _ in self._table.tries():
-            missing, now = n - self.units, self._table.clock()
-            if missing > self._left and now < self._refused_at + _PAUSE:
-                return False
-            lasted, self._reserved_at = now - self._reserved_at, now
-            if lasted < _LASTS:
-                self._size = min(2 * self._size, self._quota._portion_size)
-            elif lasted > 4 * _LASTS:
-                self._size = max(1, self._size // 2)
-            units = max(missing, min(self._size, self._left // _SHARE))
-            try:
-                if self._add(units, "reserved"):
-                    self.units += units
-                    return True
-            except InDoubtError:
-                # The next one may be given up, too: it asks for no more than is missing.
-                self._size, self._reserved_at = 1, -math.inf
-                raise
-            self._refused_at = now
-        return False
+        """Ask once to hold `n` calls or more; False if the limit does not leave so many."""
+        missing, now = n - self.units, self._table.clock()
+        if missing > self._left and now < self._refused_at + _PAUSE:
+            return False
+        lasted, self._reserved_at = now - self._reserved_at, now
+        if lasted < _LASTS:
+            self._size = min(2 * self._size, self._quota._portion_size)
+        elif lasted > 4 * _LASTS:
+            self._size = max(1, self._size // 2)
+        units = max(missing, min(self._size, self._left // _SHARE))
+        try:
+            if self._add(units, "reserved"):
+                self.units += units
+            else:
+                self._refused_at = now
+        except InDoubtError:
+            # The next one may be given up, too: it asks for no more than is missing.
+            self._size, self._reserved_at = 1, -math.inf
+            raise
+        return True
 
     def give_back(self) -> None:
         units, self.units = self.units, 0

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from botocore.exceptions import ClientError
-
 from dynamodb_counters._clients import may_pass
 from dynamodb_counters._declarations.checks import require_choice
 from dynamodb_counters.errors import InvalidArgumentError, RejectedEventError, UnavailableError
@@ -81,15 +79,7 @@ def failed(error: Exception) -> Outcome:
     # No credentials, no permission: a fault of the deployment, not of the event.
     if not may_pass(error):
         raise error
-    if not isinstance(error, ClientError):
-        return Outcome(OutcomeStatus.FAILED, f"{type(error).__name__}: {error}")
-    response: Any = error.response
-    codes = ", ".join(reason.get("Code", "None") for reason in response.get("CancellationReasons", ()))
-    return Outcome(OutcomeStatus.FAILED, ": ".join(filter(None, (reason_of(response["Error"]), codes))))
-
-
-def reason_of(error: Mapping[str, Any]) -> str:
-    return f"{error.get('Code')}: {error.get('Message', '')}"
+    return Outcome(OutcomeStatus.FAILED, str(error))
 
 
 class Outcomes(list[Outcome]):

@@ -79,7 +79,7 @@ def test_one_event_that_cannot_be_accepted_raises(values: Any, field: str, text:
 def test_an_event_that_dynamodb_refuses_raises_with_its_reason() -> None:
     counters = _scripted(put_item=[failure("ValidationException", "PutItem")])
 
-    with pytest.raises(RejectedEventError, match=r"^ValidationException: ValidationException by script$"):
+    with pytest.raises(RejectedEventError, match=r"\(ValidationException\) .*: ValidationException by script$"):
         counters.accept(_VIEW, _ONE)
 
 
