@@ -1,28 +1,14 @@
 """Exactly-once counting from a DynamoDB stream: one conditional UpdateItem per item, and a watermark per shard.
 
-Lambda delivers the records of a stream at least once: a batch comes again after an error, a timeout or a crash, cut
-otherwise, while the invocation before still runs. So each item holds the last record of each shard that it has
-counted, its *watermark*. A batch adds up what its records `first` to `last` of one shard add to the item, and sends::
+Each item holds the last record of each shard that it has counted, its *watermark*. A batch adds up what its records
+`first` to `last` of one shard add to the item, also if that is 0, and sends::
 
     UPDATE    SET _w<shard> = <last> ADD views 3
     CONDITION attribute_not_exists(_w<shard>) OR _w<shard> < <first>
-    RETURN    ALL_OLD if the condition fails
+    RETURN    ALL_OLD if the condition fails: what comes after its watermark is added up and sent again
 
-A batch of records 1-3 that is delivered twice, the second time with record 4, after a crash between two items:
-
-    time  invocation  item  its watermark  what happens
-    1     A           x     none           condition holds: +3, watermark = 3
-    2     A           y     none           A dies before it writes y; Lambda delivers the batch again
-    3     B           x     3              condition fails (3 < 1 is false); ALL_OLD says: counted through 3
-    4     B           y     none           condition holds: +4, watermark = 4
-    5     B           x     3              adds up what comes after 3: +1; condition 3 < 4 holds, watermark = 4
-    6     A           y     4              A was not dead, only slow: condition fails, nothing comes after 4
-
-It holds because a shard has an order, Lambda delivers its records without gaps, and what a batch adds to an item is
-written at once. A sum of zero is written, too: its watermark keeps out a delivery of a part of the batch.
-
-A watermark carries the time of its record. One that is older than `WATERMARK_KEPT` refuses nothing that may still
-come, and is pruned, so that an item does not keep those of shards that have closed.
+docs/exactly-once.md says why it holds. A watermark carries the time of its record: one that is older than
+`WATERMARK_KEPT` refuses nothing that may still come, and is pruned.
 """
 
 from __future__ import annotations
@@ -345,5 +331,4 @@ class ExactlyOnce:
             for _, _, amounts in contributions:
                 sums |= {name: sums.get(name, 0) + amount for name, amount in amounts.items()}
             # 38 digits that end in zeros are fewer; some emulators read no exponents.
-            typed = {name: self._typed(Decimal(amount).normalize()) for name, amount in sums.items()}
-        return {name: {"N": f"{Decimal(number['N']):f}"} for name, number in typed.items()}
+            return {name: {"N": f"{Decimal(amount).normalize():f}"} for name, amount in sums.items()}

@@ -1,12 +1,8 @@
 """Checkpoints: per shard, the record up to which every item of every batch is committed.
 
-One item per shard. An invocation reads it first and drops the records it covers, so a batch that is delivered again
-costs at most a read. A checkpoint is *settled* once it has stood for longer than any invocation that has not read it
-can run: then a watermark at or below it can refuse nothing any more, and may be pruned.
-
-The time that counts is when the checkpoint's write had landed. So it is stamped with the deadline of the invocation
-that wrote it. The checkpoint of a busy shard moves before it settles; who has read it earlier knows when that has
-settled.
+An invocation reads its shard's first and drops the records it covers. A checkpoint is *settled* once it has stood for
+longer than any invocation that has not read it can run: watermarks at or below it may be pruned. It is stamped with the
+deadline of its writer, as its write may land until then.
 """
 
 from __future__ import annotations

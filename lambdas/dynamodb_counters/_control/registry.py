@@ -1,24 +1,14 @@
 """The registry: what a table counts, by name. A name keeps the definition that it was first registered with.
 
 A header item says that the table is counted at all; an entry per name has its definition and its state. Every process
-folds every name by its registered definition, whatever its own code declares, so it does not matter which version of
-the code is delivered a batch. A state is left in one direction only:
+folds every name by its registered definition, whatever its own code declares. A state is left in one direction only:
 
     complete, filling --> stale --> waiting --> filling --> complete
                                        |
                                        +--> removed, if it was dropped
 
 Everyone relies on an entry for FRESH after it was read. So whoever takes something away waits until nobody relies on
-having it:
-
-    -> stale      readers say so; every process still folds the name
-    +  FRESH      no reader says complete: who cannot read it leaves it out; all do from `waiting` on
-    -> waiting    nobody begins to fold it FRESH later
-    +  SETTLED    nobody folds it: its items are deleted; then it is filled, or removed
-    -> filling    records created from `since` on count and are logged; every process knows of it by then
-    -> complete   its backfill has added what was there before
-
-docs/spec/Registry.tla is the model of this module, of `counted_names.py` and of the backfill's steps.
+having it: docs/exactly-once.md says how long, and docs/spec/Registry.tla is the model.
 """
 
 from __future__ import annotations

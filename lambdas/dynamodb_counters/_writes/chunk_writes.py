@@ -1,10 +1,7 @@
 """The chunk log of one part and bucket: an append-only log that its writers decide from, and put the next chunk of.
 
-Chunks are numbered from 0 without a gap and never change, but for what is erased. A process remembers which events it
-has seen in them. It puts the next chunk on condition that there is none of that number; so a put that succeeds proves
-that the process knew the whole log, and no read is needed before it (ADR 11). An outcome without a put, "it is a
-duplicate", is true of every log that begins like the known one: an event that is in the log stays in it, at least as a
-digest.
+Chunks are numbered from 0 without a gap and never change, but for what is erased. A put of the next one that succeeds
+proves that the process knew the whole log, and no read is needed before it (ADR 11).
 """
 
 from __future__ import annotations
