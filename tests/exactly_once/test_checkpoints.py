@@ -298,14 +298,3 @@ def test_a_batch_of_a_hundred_items_again_costs_a_read_at_most(warm: bool) -> No
         assert bench.table.usage.writes == writes
         assert bench.table.usage.reads - reads == (0 if warm else 1)
         warm = True
-
-
-@pytest.mark.parametrize("items", [1, 7, 99])
-def test_a_smaller_batch_again_costs_a_unit_per_item_at_most(items: int) -> None:
-    bench = Workbench([EACH])
-    bench.counters.accept_many(SALE, [{"shop": "x", "id": number} for number in range(items)])
-    batch = bench.records()
-    bench.deliver(batch)
-    writes = bench.table.usage.writes
-    assert bench.deliver(batch).updated == 0
-    assert bench.table.usage.writes - writes <= items

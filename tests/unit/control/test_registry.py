@@ -13,7 +13,6 @@ from dynamodb_counters import (
     Attr,
     Count,
     Counter,
-    Counters,
     Event,
     Sum,
     Threshold,
@@ -86,18 +85,6 @@ def change(bench: Workbench, name: str, state: State, **changed: Any) -> None:
 )
 def test_an_entry_is_read_as_it_was_written(entry: Entry) -> None:
     assert Entry.of(entry.item()) == entry
-
-
-def test_what_nothing_was_counted_of_is_fresh_and_a_counter_is_complete_at_once() -> None:
-    bench = founded(HOURS)
-    bench.deploy(flatten([SHOPS, STOCK, MANY]))
-    entries = read_registry(bench.store).entries
-    assert {name: (entry.state, entry.fresh, entry.since > 0) for name, entry in entries.items()} == {
-        "hours": (COMPLETE, False, False),
-        "shops": (WAITING, True, False),
-        "threshold many": (COMPLETE, False, True),
-        "stock": (COMPLETE, False, False),
-    }
 
 
 def test_a_definition_that_cannot_be_read_is_none_and_nothing_folds_it() -> None:
@@ -191,33 +178,11 @@ def test_each_change_is_in_one_portion_of_the_names_whose_cut_it_is_past(monkeyp
 # Readers
 
 
-def test_a_reader_relies_on_what_it_has_read_for_a_minute() -> None:
-    bench = founded(SHOPS)
-    states = NameStates(bench.store)
-    assert states.complete(SHOPS)
-    change(bench, "shops", STALE)
-    bench.clock.advance(FRESH - 1)
-    assert states.complete(SHOPS)
-    assert states.counts(SHOPS)
-    bench.clock.advance(1)
-    assert not states.complete(SHOPS)
-    assert not states.counts(SHOPS)
-
-
 @pytest.mark.parametrize(("state", "is_complete"), [(WAITING, False), (FILLING, False), (COMPLETE, True)])
 def test_a_name_is_complete_in_one_state(state: State, *, is_complete: bool) -> None:
     bench = founded(SHOPS)
     change(bench, "shops", state)
     assert bench.counters.get(SHOPS, SHOP).complete == is_complete
-
-
-def test_a_name_that_a_founded_registry_lacks_is_refused() -> None:
-    bench = founded(SHOPS)
-    counters = Counters(bench.table.name, client=bench.store.client, clock=bench.clock)
-    with pytest.raises(UncountedError, match="'hours'"):
-        counters.window(HOURS, SHOP).last(timedelta(hours=1))
-    bench.deploy([SHOPS, HOURS, replace(SHOPS, name="more", pk="MORE#{shop}")])
-    assert counters.get(SHOPS, SHOP).complete
 
 
 def test_a_reader_sees_a_name_as_soon_as_it_is_registered() -> None:

@@ -142,8 +142,6 @@ _WRONG: dict[str, Any] = {
     "a list": [("url", "/")],
     "no key": {"url": "/"},
     "a float of 17 digits": {"url": "/", "id": "1", "price": 0.1 + 0.2},
-    "a float of 17 digits inside": {"url": "/", "id": "1", "prices": [{"now": 0.1 + 0.2}]},
-    "no number": {"url": "/", "id": "1", "price": math.nan},
     "an infinite float in the key": {"url": "/", "id": math.inf},
     "a datetime without a zone": {"url": "/", "id": datetime(2026, 11, 20)},  # noqa: DTZ001
     "a flag in the key": {"url": "/", "id": True},
@@ -154,12 +152,8 @@ _WRONG: dict[str, Any] = {
     "a bookkeeping name": {"url": "/", "id": "1", "_type": "other"},
     "an empty name": {"url": "/", "id": "1", "": "x"},
     "a name that is no text": {"url": "/", "id": "1", 5: "x"},
-    "a number of 39 digits": {"url": "/", "id": "1", "n": 10**38 + 1},
-    "a number out of range": {"url": "/", "id": "1", "n": 10**200},
     "a lone surrogate": {"url": "/\ud800", "id": "1"},
-    "a lone surrogate inside": {"url": "/", "id": "1", "deep": [{"x": "\udfff"}]},
     "a lone surrogate in a name": {"url": "/", "id": "1", "\ud800": "x"},
-    "an object": {"url": "/", "id": "1", "x": object()},
 }
 
 

@@ -193,19 +193,6 @@ def test_logs_used_longest_ago_are_forgotten_and_read_again(monkeypatch: pytest.
     assert {outcome.status for outcome in outcomes} == {"duplicate"}
 
 
-def test_a_log_that_is_all_that_is_remembered_is_kept_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunk_writes, "MOST_EVENTS", _MOST)
-    clock = VirtualClock()
-    table: Any = MeteredTable(clock, 1, 1)
-    counters = Counters(table.name, client=table, clock=clock)
-    counters.accept_many(_SMALL_VIEW, _views(clock, range(3)))
-    counters.accept_many(_SMALL_VIEW, _views(clock, range(1), each=_MOST))
-
-    assert len(ChunkLogs.of_table(counters._table)._logs) == 1
-    outcomes = counters.accept_many(_SMALL_VIEW, _views(clock, range(3), each=_MOST))
-    assert sum(outcome.status == "duplicate" for outcome in outcomes) == _MOST + 40
-
-
 def test_puts_after_the_chunk_of_another_look_first() -> None:
     clock = VirtualClock()
     table: Any = MeteredTable(clock, 1, 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any, Final
 
 import pytest
@@ -45,13 +44,7 @@ def counters(table: Any) -> Counters:
 _BAD: dict[str, Any] = {
     "32 levels": _nested(32),
     "thousands of levels": _nested(5000),
-    "an empty set": set(),
     "an empty set inside": [{"a": set()}],
-    "an empty name": {"a": {"": 1}},
-    "too small a number": Decimal("1E-131"),
-    "a number of 39 digits inside": [Decimal(10**38 + 1)],
-    "no number": Decimal("NaN"),
-    "no exact float inside": {"a": [0.1 + 0.2]},
     "a lone surrogate inside": [{"\ud800": "x"}],
 }
 

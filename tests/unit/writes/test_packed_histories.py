@@ -7,7 +7,7 @@ from decimal import Decimal
 from itertools import count
 from typing import Any
 
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamodb_counters import Counters, Event, Packed
@@ -87,16 +87,3 @@ def test_any_history_comes_to_what_a_dict_comes_to(history: list[tuple[str, int,
     live = [sale for sale in there.values() if sale is not None]
     assert sorted(int(row["n"]["N"]) for row in world.live()) == sorted(sale["n"] for sale in live)
     assert {outcome.status for outcome in world.process().accept_many(_SALE, live)} <= {"duplicate"}
-
-
-@given(st.lists(_SALES, max_size=40))
-@example([{"shop": shop, "till": "", "at": 0, "note": None} for shop in (1, Decimal("1.0"), "1")])
-def test_who_reads_the_log_knows_its_events_by_the_same_key_as_who_wrote_it(drawn: list[dict[str, Any]]) -> None:
-    world = _World()
-    sales = [world.sale(one) for one in drawn]
-
-    accepted = sum(outcome.status == "accepted" for outcome in world.process().accept_many(_SALE, sales))
-
-    assert accepted == len({_key(sale) for sale in sales})
-    assert {outcome.status for outcome in world.process().accept_many(_SALE, sales)} <= {"duplicate"}
-    assert len(world.live()) == accepted

@@ -23,23 +23,6 @@ _TOTAL = Counter("total")
 _VALUES = {"url": "/", "id": "1", "bytes": 7, "at": 1_790_000_000}
 
 
-def test_conflicts_and_throttling_are_tried_again_after_growing_pauses() -> None:
-    client = ScriptedClient(
-        transact_write_items=[
-            cancelled("None", "TransactionConflict"),
-            cancelled("ThrottlingError", "None"),
-            cancelled("TransactionConflict", "ProvisionedThroughputExceeded"),
-            {},
-        ]
-    )
-    pauses: list[float] = []
-
-    assert record_once(scripted_table(client, pauses), _VIEW, _VALUES, [_SITE]).status == "accepted"
-    assert len(pauses) == 3
-    assert pauses == sorted(pauses)
-    assert pauses[0] > 0
-
-
 def test_the_pause_is_jittered() -> None:
     pauses: list[float] = []
     script = [cancelled("None", "TransactionConflict"), {}]
