@@ -13,7 +13,7 @@ from dynamodb_counters import Aggregate, Attr, Count, Distinct, Event, Packed, S
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.feeds import Shard
 from dynamodb_counters._backfill.runner import Lineage, withheld
-from dynamodb_counters._control.run_items import LoggedChange, ScannedItem
+from dynamodb_counters._control.run_items import RunRow
 from dynamodb_counters._quarantine.quarantine import confirm
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import NUMBER, ORDER, REVENUE, delete, mend, put, read
@@ -229,13 +229,13 @@ def test_an_image_waits_once_though_the_run_learns_of_a_change_of_its_item_after
     bench = Workbench([])
     lineage = Lineage()
     lineage.meet([Shard("shard", "", is_open=True)])
-    scanned = [ScannedItem("d1", {}, ("1#d1#NewImage#1", "1#d1#NewImage#2"))]
-    logged: list[tuple[str, LoggedChange]] = []
+    scanned = [RunRow("d1", {}, ("1#d1#NewImage#1", "1#d1#NewImage#2"))]
+    logged: list[tuple[str, RunRow]] = []
     pages: Any = SimpleNamespace(
         scanned=lambda: scanned, logged=lambda: logged, lineage=lineage, run=SimpleNamespace(id="1r0")
     )
     early = [*withheld(pages)]
-    logged.append(("shard", LoggedChange("d1", f"{7:040}", {}, entries=("7#1r0#NewImage#1", "7#1r0#NewImage#2"))))
+    logged.append(("shard", RunRow("d1", {}, ("7#1r0#NewImage#1", "7#1r0#NewImage#2"), f"{7:040}")))
     late = [*withheld(pages)]
     for key, _ in (*early, *late):
         bench.table.put_item(TableName=bench.table.name, Item={**key, "state": {"S": "provisional"}})

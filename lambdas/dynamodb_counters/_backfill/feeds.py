@@ -21,13 +21,13 @@ from dynamodb_counters._control.run_items import (
     MOST_BYTES,
     ROWS,
     Run,
-    ScannedItem,
+    RunRow,
     folded_alone,
     found_by,
     is_bookkeeping,
     is_filled,
     item_digest,
-    pack_scanned,
+    pack_rows,
     run_item,
     scan_key,
     sums_of,
@@ -221,7 +221,7 @@ class Scan:
             segment.start = answer["LastEvaluatedKey"]
             return units
         unfoldable: list[Unfoldable] = []
-        rows = pack_scanned(self.rows(source, answer["Items"], unfoldable))
+        rows = pack_rows(self.rows(source, answer["Items"], unfoldable))
         if len(rows) > MOST_BYTES:
             if segment.limit == 1:
                 raise BackfillError(f"an item contributes to too many groups: {len(rows)} bytes")
@@ -242,7 +242,7 @@ class Scan:
             self._resume(segment)
         return units + len(unfoldable) + write_units(item_bytes(item))
 
-    def rows(self, source: Source, items: Sequence[Image], unfoldable: list[Unfoldable]) -> Iterator[ScannedItem]:
+    def rows(self, source: Source, items: Sequence[Image], unfoldable: list[Unfoldable]) -> Iterator[RunRow]:
         """What items contribute; what cannot be folded of them is added to `unfoldable`."""
         names = frozenset(self.run.names)
         for item in items:
@@ -260,12 +260,12 @@ class Scan:
             lacking = [replace(image, image_name=f"{digest}#{image.image_name}") for image in waiting]
             unfoldable += lacking
             if (sums := sums_of(folded)) or lacking:
-                yield ScannedItem(digest, sums, tuple(image.entry_id for image in lacking))
+                yield RunRow(digest, sums, tuple(image.entry_id for image in lacking))
             if self.run.kind == "verify" and not source.is_foreign and item.get(TYPE, {}).get("S") in names:
                 # A group is compared though nothing may contribute to it.
                 layout = self.plan.programs[item[TYPE]["S"]].layout
                 groups = [group_of_item(layout.declaration, one) for one in layout.images(item)]
-                yield from (ScannedItem("", {(layout.name, group): {}}) for group in groups if group is not None)
+                yield from (RunRow("", {(layout.name, group): {}}) for group in groups if group is not None)
 
 
 EMULATOR_HEADER: Final = "x-counters-dev"

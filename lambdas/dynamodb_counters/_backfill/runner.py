@@ -38,9 +38,8 @@ from dynamodb_counters._control.registry import Registry, read_registry
 from dynamodb_counters._control.run_items import (
     ONLY_SHARD,
     ROWS,
-    LoggedChange,
     Run,
-    ScannedItem,
+    RunRow,
     Sums,
     beat_key,
     found_by,
@@ -49,8 +48,7 @@ from dynamodb_counters._control.run_items import (
     run_item,
     run_key,
     scan_key,
-    unpack_log,
-    unpack_scanned,
+    unpack_rows,
 )
 from dynamodb_counters._declarations.groups import Key
 from dynamodb_counters._fold.item_layout import GroupRef, ItemLayout
@@ -158,24 +156,24 @@ class Pages:
     segments: int
     lineage: Lineage
 
-    def scanned(self) -> Iterator[ScannedItem]:
+    def scanned(self) -> Iterator[RunRow]:
         """Each item that contributed when it was read, or would have."""
         for segment in range(self.segments):
             for page in self.table.partition(scan_key(self.run.id, segment, 0)[PK]["S"]):
-                yield from unpack_scanned(page[ROWS]["B"])
+                yield from unpack_rows(page[ROWS]["B"])
 
-    def logged(self) -> Iterator[tuple[str, LoggedChange]]:
+    def logged(self) -> Iterator[tuple[str, RunRow]]:
         """Each logged change with its shard, some of them repeatedly; parents before children."""
         for shard in self.lineage.in_order:
             for page in self.table.partition(log_key(self.run.id, shard)[PK]["S"]):
-                for change in unpack_log(page[ROWS]["B"]):
+                for change in unpack_rows(page[ROWS]["B"]):
                     yield shard, change
 
     def last_logged(self, shard: str, most: int) -> list[Any]:
         """The last pages that a shard has put into the log, without their rows."""
         return list(self.table.last_of(log_key(self.run.id, shard)[PK]["S"], most, ("created", "beats", "last")))
 
-    def added(self) -> Iterator[tuple[str, LoggedChange]]:
+    def added(self) -> Iterator[tuple[str, RunRow]]:
         """Each change that a verification has logged, once; batches are delivered, and logged, again."""
         through: dict[str, str] = {}
         for shard, change in self.logged():
@@ -184,9 +182,9 @@ class Pages:
                 through[shard] = change.sequence
 
 
-def first_changes(pages: Pages, part: int, parts: int) -> dict[str, tuple[str, LoggedChange]]:
+def first_changes(pages: Pages, part: int, parts: int) -> dict[str, tuple[str, RunRow]]:
     """The first change after the cut of each item that changed, and its shard, by the item's digest."""
-    found: dict[str, tuple[tuple[int, str], str, LoggedChange]] = {}
+    found: dict[str, tuple[tuple[int, str], str, RunRow]] = {}
     depths = {shard: depth_of(shard, pages.lineage.parents) for shard in pages.lineage.in_order}
     for shard, change in pages.logged():
         if not change.digest or part_of(change.digest, parts) != part:
@@ -204,7 +202,7 @@ def contributions(pages: Pages, part: int, parts: int) -> Iterator[Sums]:
         if item.digest not in changed and part_of(item.digest, parts) == part:
             yield item.sums
     for _, change in changed.values():
-        yield change.old
+        yield change.sums
 
 
 def withheld(pages: Pages) -> Iterator[tuple[Key, Key | None]]:

@@ -66,26 +66,18 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class LoggedChange:
-    """A change in a run's log: the item's digest, what it had contributed, what the change added (verifications)."""
-
-    digest: str
-    sequence: str
-    old: Sums
-    added: Sums = field(default_factory=dict)
-    is_direct: bool = False
-    """Whether the transaction that inserted the item has counted it."""
-    entries: tuple[str, ...] = ()
-    """Entries of the quarantine that hold what of it could not be folded before the change."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScannedItem:
-    """An item that a scan has read: its digest, what it contributes, and entries with what cannot be folded of it."""
+class RunRow:
+    """What an item contributes that a scan has read, or had contributed before a change that was logged."""
 
     digest: str
     sums: Sums
     entries: tuple[str, ...] = ()
+    """Entries of the quarantine that hold what of it cannot be folded."""
+    sequence: str = ""
+    added: Sums = field(default_factory=dict)
+    """What the change added, for verifications."""
+    is_direct: bool = False
+    """Whether the transaction that inserted the item has counted it."""
 
 
 def found_by(run: str) -> str:
@@ -153,33 +145,18 @@ def item_digest(keys: Image, *, is_foreign: bool = False) -> str:
     return base64_text(hashlib.sha256(text.encode()).digest()[:_DIGEST_BYTES])
 
 
-def pack_log(changes: Iterable[LoggedChange]) -> bytes:
-    return _pack(
-        [[one.digest, one.sequence, _plain(one.old), _plain(one.added), one.is_direct, one.entries] for one in changes]
-    )
-
-
-def unpack_log(rows: bytes) -> list[LoggedChange]:
-    return [
-        LoggedChange(digest, sequence, _sums(old), _sums(added), is_direct, tuple(entries))
-        for digest, sequence, old, added, is_direct, entries in _unpack(rows)
+def pack_rows(rows: Iterable[RunRow]) -> bytes:
+    plain = [
+        [row.digest, _plain(row.sums), row.entries, row.sequence, _plain(row.added), row.is_direct] for row in rows
     ]
+    return zlib.compress(json.dumps(plain, separators=(",", ":")).encode())
 
 
-def pack_scanned(items: Iterable[ScannedItem]) -> bytes:
-    return _pack([[item.digest, _plain(item.sums), item.entries] for item in items])
-
-
-def unpack_scanned(rows: bytes) -> list[ScannedItem]:
-    return [ScannedItem(digest, _sums(sums), tuple(entries)) for digest, sums, entries in _unpack(rows)]
-
-
-def _pack(rows: Sequence[Any]) -> bytes:
-    return zlib.compress(json.dumps(rows, separators=(",", ":")).encode())
-
-
-def _unpack(rows: bytes) -> Any:
-    return json.loads(zlib.decompress(bytes(rows)))
+def unpack_rows(packed: bytes) -> list[RunRow]:
+    return [
+        RunRow(digest, _sums(sums), tuple(entries), sequence, _sums(added), is_direct)
+        for digest, sums, entries, sequence, added, is_direct in json.loads(zlib.decompress(bytes(packed)))
+    ]
 
 
 def _plain(sums: Sums) -> list[Any]:
@@ -261,8 +238,8 @@ class RunLogs:
         beats = any(_is_beat(run.id, change) for change in relevant)
         return len(unfoldable) + self._write(run.id, shard, rows, past, beats=beats)
 
-    def _write(self, run: str, shard: str, rows: list[LoggedChange], part: Sequence[Change], *, beats: bool) -> float:
-        packed = pack_log(rows)
+    def _write(self, run: str, shard: str, rows: list[RunRow], part: Sequence[Change], *, beats: bool) -> float:
+        packed = pack_rows(rows)
         if len(packed) > MOST_BYTES and len(part) > 1:
             # In order: the last page says that those before it are there.
             middle = part[len(part) // 2].sequence
@@ -277,7 +254,7 @@ class RunLogs:
         return float(answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
 
 
-def logged(run: Run, plan: Plan, changes: Iterable[Change], unfoldable: list[Unfoldable]) -> Iterable[LoggedChange]:
+def logged(run: Run, plan: Plan, changes: Iterable[Change], unfoldable: list[Unfoldable]) -> Iterable[RunRow]:
     """Changes of what a run looks at: for a verification all, for others the first one of each item."""
     # Images of items before they changed that could not be folded are added to `unfoldable`.
     names, met = frozenset(run.names), set[str]()
@@ -308,7 +285,7 @@ def logged(run: Run, plan: Plan, changes: Iterable[Change], unfoldable: list[Unf
             ]
             unfoldable += lacking
             entries = tuple(image.entry_id for image in lacking)
-            yield LoggedChange(digest, change.sequence, sums_of(old), added, is_direct, entries)
+            yield RunRow(digest, sums_of(old), entries, change.sequence, added, is_direct)
 
 
 def is_filled(run: Run, item: Image) -> bool:

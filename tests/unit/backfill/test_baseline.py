@@ -14,7 +14,7 @@ from dynamodb_counters import Aggregate, Count, Counter, Event, Ranking, Sum
 from dynamodb_counters._backfill.feeds import Shard
 from dynamodb_counters._backfill.runner import Lineage, contributions, part_of, sum_up
 from dynamodb_counters._backfill.verification import judge
-from dynamodb_counters._control.run_items import LoggedChange, ScannedItem, Sums
+from dynamodb_counters._control.run_items import RunRow, Sums
 from dynamodb_counters._items.table_schema import SCORE
 from tests.exactly_once.test_backfill import Live, fill, read, spoil
 
@@ -50,12 +50,12 @@ def test_a_baseline_is_what_items_contributed_at_the_cut(items: list[_Item], par
     scanned, logged, expected = [], [], collections.Counter[str]()
     for place, (group, item) in enumerate(zip("ababab", items, strict=False)):
         digest, seen = f"item-{place}", min(item.seen, len(item.contributed) - 1)
-        scanned.append(ScannedItem(digest, _sums(group, item.contributed[seen])))
+        scanned.append(RunRow(digest, _sums(group, item.contributed[seen])))
         expected[group] += item.contributed[0]
         for index, old in enumerate(item.contributed[:-1]):
             # The numbers of a child say nothing about those of its parent.
             shard, sequence = ("parent", 10 + index) if index < item.in_parent else ("child", index)
-            logged.append((shard, LoggedChange(digest, f"{sequence:040}", _sums(group, old))))
+            logged.append((shard, RunRow(digest, _sums(group, old), sequence=f"{sequence:040}")))
     logged *= 2 if is_repeated else 1
     lineage = Lineage()
     lineage.meet([Shard("parent", "", is_open=False), Shard("child", "parent", is_open=True)])
