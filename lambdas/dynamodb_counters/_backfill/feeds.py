@@ -374,13 +374,10 @@ class ServiceTime:
 
     def __call__(self) -> float:
         if self._monotonic() >= self._asked_at + ASKED_EVERY:
-            answer = self._table.client.get_item(TableName=self._table.name, Key=header_key())
-            header = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+            answer: Any = self._table.client.get_item(TableName=self._table.name, Key=header_key())
             try:
-                date = parsedate_to_datetime(header).timestamp() if header else None
-            except ValueError:
-                date = None
-            if date is None:
+                date = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"]).timestamp()
+            except (LookupError, ValueError):
                 return self._table.clock()
             # The date is carried on from when it has come: from when it was asked for, it would run ahead.
             self._asked_at = self._monotonic()

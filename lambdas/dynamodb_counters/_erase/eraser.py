@@ -111,11 +111,8 @@ class Wanted:
 
     def is_key(self, pk: str, sk: str) -> bool:
         """Whether a key alone shows that its item is one of the events."""
-        event = self.event
-        if self.texts.keys() >= set(event.fields):
-            return (pk, sk) == (event._pk_template.render(self.texts), event._sk_template.render(self.texts))
         try:
-            found = event._pk_template.parse(pk) | event._sk_template.parse(sk)
+            found = self.event._pk_template.parse(pk) | self.event._sk_template.parse(sk)
         except MalformedImageError:
             return False
         return all(found[name] == text for name, text in self.texts.items())
