@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import combinations, product
-from typing import Final, TypeAlias
+from operator import attrgetter
+from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations.aggregates import PARTITION_MARK, Aggregate, Window
 from dynamodb_counters._declarations.checks import named_key
 from dynamodb_counters._declarations.composites import Composite
 from dynamodb_counters._declarations.sources import Direct, Event, Items
-from dynamodb_counters._declarations.thresholds import Threshold, armed
+from dynamodb_counters._declarations.thresholds import Threshold, watched
 from dynamodb_counters._items import table_schema as schema
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
 from dynamodb_counters.errors import InvalidArgumentError
@@ -35,13 +37,22 @@ Declarable: TypeAlias = Declaration | Composite | Threshold
 
 
 def flatten(declared: Iterable[Declarable]) -> tuple[Declaration, ...]:
-    """The aggregates and windows that declarations of users consist of, in order."""
-    declared = tuple(declared)
-    counted = [each for each in declared if not isinstance(each, Threshold)]
-    return armed(
-        [part for each in counted for part in (each._parts if isinstance(each, Composite) else (each,))],
-        [each for each in declared if isinstance(each, Threshold)],
-    )
+    """The aggregates and windows that declarations consist of, in order, with the thresholds that watch them."""
+    parts, thresholds, watching = list[Any](), list[Threshold](), dict[str, tuple[Threshold, ...]]()
+    for each in declared:
+        if isinstance(each, Threshold):
+            thresholds.append(each)
+        else:
+            parts += each._parts if isinstance(each, Composite) else (each,)
+    for threshold in sorted(thresholds, key=attrgetter("name")):
+        if [each.name for each in thresholds].count(threshold.name) > 1:
+            raise InvalidArgumentError("name", threshold.name, "one threshold per name")
+        target = watched(threshold.aggregate)
+        if target not in parts:
+            allowed = f"a declared aggregate; declare it together with {threshold.name!r}"
+            raise InvalidArgumentError("aggregate", target.name, allowed)
+        watching[target.name] = (*watching.get(target.name, ()), replace(threshold, aggregate=None))
+    return tuple(replace(each, _thresholds=watching[each.name]) if each.name in watching else each for each in parts)
 
 
 def require_consistent(

@@ -75,10 +75,8 @@ def rule_of(kind: Any) -> Rule | None:  # noqa: PLR0911
 
 
 def _choice(values: tuple[Any, ...]) -> Rule | None:
-    for kind in (str, int):
-        if values and all(isinstance(value, kind) and not isinstance(value, bool) for value in values):
-            return {"type": kind, "one_of": values}
-    return None
+    kinds = {type(value) for value in values}
+    return {"type": kinds.pop(), "one_of": values} if kinds in ({str}, {int}) else None
 
 
 def _joined(kind: Any, rules: Iterable[Rule]) -> Rule:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
-from operator import attrgetter
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.checks import require_arguments
@@ -64,23 +63,6 @@ class Threshold:
         object.__setattr__(self, "at", levels)
         if self.aggregate is not None:
             object.__setattr__(self, "measure", _measure(watched(self.aggregate), self.measure))
-
-
-def armed(declarations: Sequence[Any], thresholds: Sequence[Threshold]) -> tuple[Any, ...]:
-    """The declarations with the thresholds that watch them, which change nothing about what they count."""
-    found: dict[str, list[Threshold]] = {}
-    names = [threshold.name for threshold in thresholds]
-    for threshold in sorted(thresholds, key=attrgetter("name")):
-        if names.count(threshold.name) > 1:
-            raise InvalidArgumentError("name", threshold.name, "one threshold per name")
-        target = watched(threshold.aggregate)
-        if target not in declarations:
-            allowed = f"a declared aggregate; declare it together with {threshold.name!r}"
-            raise InvalidArgumentError("aggregate", target.name, allowed)
-        found.setdefault(target.name, []).append(replace(threshold, aggregate=None))
-    return tuple(
-        replace(each, _thresholds=tuple(found[each.name])) if each.name in found else each for each in declarations
-    )
 
 
 def watched(aggregate: object) -> Aggregate:

@@ -120,7 +120,7 @@ def test_declarations_come_back_as_they_were(declarations: tuple[Declaration, ..
     assert encode(decode(text)) == text
 
 
-_VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7))
+_HIT = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7))
 _DAILY = Distinct("daily", Event("view", pk="V#{id}", sk="V"), pk="URL#{url}", sk="DAY#{at:day}", member="who")
 
 
@@ -137,13 +137,13 @@ _MANY: tuple[Declaration, ...] = tuple(
     for declaration in (
         Aggregate(
             f"aggregate-{number}",
-            _VIEW,
+            _HIT,
             pk="URL#{url}",
             sk=f"STATISTICS#{number}",
             measures={"views": Count(), "bytes": Sum("bytes")},
             where=Attr("status").is_in([200, 301]) & ~Attr("bot").exists(),
         ),
-        Window(f"window-{number}", _VIEW, pk="URL#{url}", time="time", retention=timedelta(hours=25)),
+        Window(f"window-{number}", _HIT, pk="URL#{url}", time="time", retention=timedelta(hours=25)),
     )
 )
 
@@ -232,10 +232,7 @@ def test_a_declaration_has_the_hash_of_its_equals(declared: Any) -> None:
     assert hash(replace(declared, name="other")) != hash(declared)
 
 
-@pytest.mark.parametrize(
-    ("declared", "name"),
-    [(_VIEW, "attributes"), (_VIEWS, "measures")],
-)
+@pytest.mark.parametrize(("declared", "name"), [(_VIEW, "attributes"), (_VIEWS, "measures")])
 def test_a_declaration_does_not_change(declared: Any, name: str) -> None:
     held = getattr(declared, name)
     before = dict(held)

@@ -41,16 +41,6 @@ PATH = Event("path", pk="PLAYER#{player}", sk="PATH#{path}")
 PLAYERS = Aggregate("players", PATH, pk="PLAYER#{player}", sk="STATISTICS", measures={"paths": Count()})
 
 
-def test_a_declaration_without_fields_and_keys_has_one_group() -> None:
-    for declared in (
-        Aggregate("all", _VIEW),
-        Distinct("all", _VIEW, member="a"),
-        Window("all", _VIEW, time="at"),
-    ):
-        parts = declared._parts if isinstance(declared, Distinct) else (declared,)
-        assert {part.pk for part in parts} == {"all"}
-
-
 def test_measures_have_names_by_keyword_or_in_one_mapping() -> None:
     declare: Any = Aggregate
     measures: dict[str, Any] = {"n": Count(), "paid": Sum("cents")}
@@ -194,7 +184,7 @@ _BESTS = Aggregate("players", Event("path", key=("player", "path")), by="player"
         (Aggregate("daily", _VISIT, by=["url", "time:day"], measures=_N), "view#{url}", "daily#{time:day}"),
         (Aggregate("visitors", _VISIT, by="clientId", measures=_N), "visitors#{clientId}", "visitors"),
         (Aggregate("days", _VISIT, by=("time:day", "url"), measures=_N), "days#{time:day}", "days#{url}"),
-        (Aggregate("site", _VISIT, by=(), measures=_N), "site", "site"),
+        (Aggregate("site", _VISIT, measures=_N), "site", "site"),
         (Aggregate("tags", _VISIT, by="tags[]", measures=_N), "tags#{tags[]}", "tags"),
         (Aggregate("views", _TEMPLATED, by=("url", "lang"), measures=_N), "URL#{url}#{lang}", "views"),
         (Aggregate("views", _TEMPLATED, by="url", measures=_N), "views#{url}", "views"),
@@ -204,8 +194,9 @@ _BESTS = Aggregate("players", Event("path", key=("player", "path")), by="player"
         (Counter("stock", by=("sku", "at:day")), "stock#{sku}", "stock#{at:day}"),
         (Window("hours", _VISIT, by="url", time="time"), "view#{url}", None),
         (Window("hours", _VISIT, by=("url", "clientId"), time="time"), "hours#{url}#{clientId}", None),
-        (Window("hours", _VISIT, by=(), time="time"), "hours", None),
+        (Window("hours", _VISIT, time="time"), "hours", None),
         (Distinct("visitors", _VISIT, by="url", member="clientId"), "view#{url}", "visitors"),
+        (Distinct("visitors", _VISIT, member="clientId"), "visitors", "visitors"),
     ],
 )
 def test_an_item_lies_next_to_its_source_if_that_names_the_group(made: Any, pk: str, sk: str | None) -> None:

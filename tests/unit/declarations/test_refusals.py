@@ -50,21 +50,7 @@ _RIGHT: dict[type, dict[str, Any]] = {
 }
 
 _NAMES: list[Any] = [
-    "",
-    None,
-    5,
-    True,
-    "1a",
-    "-a",
-    "a b",
-    "a#b",
-    "a.b",
-    "a~1",
-    "é",
-    "a\n",
-    "a" * 65,
-    "quarantine",
-    ["a"],
+    *("", None, 5, True, "1a", "-a", "a b", "a#b", "a.b", "a~1", "é", "a\n", "a" * 65, "quarantine", ["a"])
 ]
 _TEMPLATES: list[Any] = [
     *("", None, 5, [], {}, "{", "{}", "{a}{b}", "A#{a}x", "A#{a}#{a}", "100%", "x" * 2048),
