@@ -38,7 +38,6 @@ ONE: Final = Decimal(1)
 TRADE: Final = Event("trade", pk="BOOK#{book}", sk="TRADE#{id}", retention=timedelta(minutes=40))
 RETENTION: Final = timedelta(hours=3)
 EXACTLY: Final = (1, 2, 3)
-AT_LEAST: Final = (1, 3)
 NET: Final = "NET" + 750 * "T"
 
 
@@ -238,7 +237,6 @@ def _of_desks(by_desk: Aggregate) -> tuple[Aggregate, Aggregate]:
     totals: dict[str, Count | Sum] = {"desks": Count(), "trades": Sum("trades")}
     by_trades: dict[str, Histogram | Sum] = {
         "exactly": Histogram("trades", exactly=EXACTLY),
-        "at_least": Histogram("trades", at_least=AT_LEAST),
         "capped": Sum("trades", cap=3),
     }
     return (

@@ -14,7 +14,7 @@ from boto3.dynamodb.types import TypeDeserializer
 from dynamodb_counters._declarations import Window
 from simulation.memory.memory_stream import Record
 from simulation.oracle.chunks import CHUNK_TYPE, ROW_SIGNS, rows_of
-from simulation.oracle.specs import AT_LEAST, EXACTLY, ONE, RETENTION, SPECS, TRADE, UNCOUNTABLE, Parts, Spec, Values
+from simulation.oracle.specs import EXACTLY, ONE, RETENTION, SPECS, TRADE, UNCOUNTABLE, Parts, Spec, Values
 
 Counts: TypeAlias = dict[tuple[str, str, str], dict[str, Decimal]]
 """By declaration, partition key and sort key: attribute and number; no zeros, and no bucket whose retention is over."""
@@ -241,8 +241,7 @@ def _derived(name: str, region: str, numbers: Mapping[str, Decimal]) -> Iterator
         if trades >= 2:
             yield ("crowded", "CROWDED", region), {"desks": ONE, "trades": trades}
         exactly = {f"exactly.{number}": ONE for number in EXACTLY if trades == number}
-        at_least = {f"at_least.{number}": ONE for number in AT_LEAST if trades >= number}
-        yield ("sizes", "SIZES", region), exactly | at_least | {"capped": min(trades, Decimal(3))}
+        yield ("sizes", "SIZES", region), exactly | {"capped": min(trades, Decimal(3))}
 
 
 def _with_derived(counts: Counts) -> Counts:

@@ -96,10 +96,6 @@ def _exactly(name: str, bins: Iterable[int], value: Decimal) -> Parts:
     return {f"{name}.{each}": ONE for each in bins if value == each}
 
 
-def _at_least(name: str, bins: Iterable[int], value: Decimal) -> Parts:
-    return {f"{name}.{each}": ONE for each in bins if value >= each}
-
-
 def _between(name: str, low: int, high: int, value: Decimal) -> Parts:
     return {f"{name}.{f'<{low}' if value < low else low if value < high else high}": ONE}
 
@@ -136,11 +132,7 @@ def _bins() -> Family:
                 lambda v: _between("sizes", 2, 4, v["size"]),
             )
         ],
-        [
-            _subject(
-                of(Histogram("size", at_least=(2, 4))), lambda _: (), lambda v: _at_least("sizes", (2, 4), v["size"])
-            )
-        ],
+        [_subject(of(Histogram("size", exactly=(2, 4))), lambda _: (), lambda v: _exactly("sizes", (2, 4), v["size"]))],
     )
 
 

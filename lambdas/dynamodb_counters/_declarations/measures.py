@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from decimal import Context, Decimal
 from itertools import pairwise
-from typing import Any, Final, Literal, NoReturn, TypeAlias, TypeVar
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
 from dynamodb_counters._declarations.checks import is_name, require_attribute, require_no_member
 from dynamodb_counters._items.conversions import Number, format_number, require_storable
@@ -130,43 +130,32 @@ class Histogram(_OfNumber):
     ----------
     attribute, default
         As in `Sum`.
-    exactly, at_least, bounds : sequence of int or Decimal
-        One of them: up to 100 ascending numbers, each a bin of items with exactly that value, with that or more, or
-        from that to below the next; the last of `bounds` has no end, and a bin such as ``<0`` what is below the first.
+    exactly, bounds : sequence of int or Decimal
+        One of them: up to 100 ascending numbers, each a bin of items with exactly that value, or from that to below the
+        next; the last of `bounds` has no end, and a bin such as ``<0`` what is below the first.
     """
 
     attribute: str
     exactly: Sequence[Number] = ()
-    at_least: Sequence[Number] = ()
     bounds: Sequence[Number] = ()
     default: Number | None = None
 
     def __post_init__(self) -> None:
         _OfNumber.__post_init__(self)
-        kinds = ("exactly", "at_least", "bounds")
-        for argument in kinds:
+        for argument in ("exactly", "bounds"):
             bins = getattr(self, argument)
             if not isinstance(bins, Iterable) or isinstance(bins, Mapping):
                 raise InvalidArgumentError(argument, bins, "a sequence of numbers")
-            object.__setattr__(self, argument, tuple(bins))
-        if sum(bool(getattr(self, kind)) for kind in kinds) != 1:
-            raise InvalidArgumentError("exactly", self.exactly, "bins for only one of exactly, at_least and bounds")
-        for number in self._bins:
-            require_storable(self._kind, number)
-        if len(self._bins) > MAX_BINS or any(low >= high for low, high in pairwise(self._bins)):
-            raise InvalidArgumentError(self._kind, self._bins, f"1 to {MAX_BINS} ascending numbers")
-
-    @property
-    def _kind(self) -> Literal["exactly", "at_least", "bounds"]:
-        return "exactly" if self.exactly else "at_least" if self.at_least else "bounds"
-
-    @property
-    def _bins(self) -> tuple[Number, ...]:
-        return tuple(self.exactly or self.at_least or self.bounds)
+            bins = tuple(require_storable(argument, number) for number in bins)
+            if len(bins) > MAX_BINS or any(low >= high for low, high in pairwise(bins)):
+                raise InvalidArgumentError(argument, bins, f"1 to {MAX_BINS} ascending numbers")
+            object.__setattr__(self, argument, bins)
+        if bool(self.exactly) == bool(self.bounds):
+            raise InvalidArgumentError("exactly", self.exactly, "bins for either exactly or bounds")
 
     @property
     def _names(self) -> tuple[Number | str, ...]:
-        return (*(f"<{format_number(first)}" for first in self.bounds[:1]), *self._bins)
+        return (*self.exactly, *(f"<{format_number(first)}" for first in self.bounds[:1]), *self.bounds)
 
     def _attributes(self, name: str) -> tuple[str, ...]:
         return tuple(f"{name}.{one if isinstance(one, str) else format_number(one)}" for one in self._names)
@@ -176,12 +165,11 @@ class Histogram(_OfNumber):
         return dict(zip(self._names, held, strict=True))
 
     def _bin_indexes(self, value: Number) -> range:
-        """The indexes in `_names` that a value counts in."""
-        after = bisect_right(self._bins, value)
-        if self._kind == "bounds":
+        """The index in `_names` of the bin that a value counts in, if there is one."""
+        after = bisect_right(self.exactly or self.bounds, value)
+        if self.bounds:
             return range(after, after + 1)
-        is_one = after > 0 and self._bins[after - 1] == value
-        return range(after) if self._kind == "at_least" else range(after - is_one, after)
+        return range(after - (value in self.exactly[after - 1 : after]), after)
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,8 +134,6 @@ def _measure(measure: Any, rows: Sequence[Row], literal: bool) -> Any:
         return (sum(values), len(values))
     if measure.exactly:
         return {bound: values.count(Fraction(bound)) for bound in measure.exactly}
-    if measure.at_least:
-        return {bound: sum(value >= bound for value in values) for bound in measure.at_least}
     limits = [*measure.bounds, float("inf")]
     below = {f"<{text(limits[0])}": sum(value < limits[0] for value in values)}
     return below | {low: sum(low <= value < high for value in values) for low, high in pairwise(limits)}
@@ -157,7 +155,7 @@ def _numbers(aggregate: Aggregate, measures: Mapping[str, Any] | None) -> Iterab
             yield from ((f"{name}.sum", total), (f"{name}.count", number))
         elif isinstance(measure, Histogram):
             below = [f"<{text(measure.bounds[0])}"] if measure.bounds else []
-            bins = [*below, *measure.exactly, *measure.at_least, *measure.bounds]
+            bins = [*below, *measure.exactly, *measure.bounds]
             yield from ((f"{name}.{text(bound)}", value[bound] if value else 0) for bound in bins)
         else:
             yield name, value or 0

@@ -102,7 +102,6 @@ def _measures(numbers: tuple[str, ...]) -> st.SearchStrategy[dict[str, Any]]:
         st.builds(Sum, number, cap=st.sampled_from([None, 3, Decimal("0.75"), -1])),
         st.builds(Average, number),
         st.builds(Histogram, number, exactly=bins),
-        st.builds(Histogram, number, at_least=bins),
         st.builds(Histogram, number, bounds=bins),
     )
     if numbers == _POINTS:
