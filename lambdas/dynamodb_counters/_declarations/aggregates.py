@@ -337,18 +337,14 @@ class Window(Keyed):
     Parameters
     ----------
     source : Event or Items
-    by : str or sequence of str, optional
-        The fields that make up a group, as in `Aggregate` but without lists. Default: one group of all.
-    pk : str, optional
-        Key template of its items' partition instead of `by`. Its fields make up the group.
+    name, by, pk, where, on_expiry
+        As in `Aggregate`, but no group by the members of a list.
     time : str
         Attribute that holds the event's time: ISO 8601 with an offset, or epoch seconds or milliseconds.
     retention : timedelta or None, optional
         How long a bucket is kept after its end. Default None: for good.
     measure : Count, Sum or TimeWeighted, optional
         Number to keep. Default ``Count()``.
-    name, where, on_expiry
-        As in `Aggregate`.
     late : {"drop", "quarantine"}, optional
         Treatment of an event whose bucket's retention is over; either way a metric counts it. Default ``"drop"``.
     future_tolerance : timedelta or None, optional

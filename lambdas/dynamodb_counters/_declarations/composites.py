@@ -168,17 +168,16 @@ class ActiveMembers(Grouped):
 
     Parameters
     ----------
-    source : Event or Items
     member : str
-        Attribute that identifies a member.
+        As in `Distinct`.
     time : str
-        Attribute that holds the event's time: ISO 8601 with an offset, or epoch seconds or milliseconds.
+        As in `Window`.
     precision : timedelta, optional
         1 minute, hour or day: spans begin and end on such a unit, in UTC. Default 1 day.
     longest : timedelta, optional
         The longest span that can be asked for, up to 186 units. Default 30 units.
-    name, by, where, on_expiry
-        As in `Aggregate`; a name has at most 56 characters.
+    name, source, by, where, on_expiry
+        As in `Aggregate`, but over an `Event` or `Items`; a name has at most 56 characters.
     """
 
     _: KW_ONLY
@@ -229,13 +228,12 @@ class Extremes(Grouped):
 
     Parameters
     ----------
-    source : Event or Items
     attribute : str
         A number, or a time in ISO 8601 with an offset; an item without it goes to quarantine.
     show : str or sequence of str, optional
         Fields that are read with a value, such as the URL of the latest view; ties break by them. Default: none.
-    name, by, where, on_expiry, retention
-        As in `Aggregate`.
+    name, source, by, where, on_expiry, retention
+        As in `Aggregate`, but over an `Event` or `Items`.
     """
 
     _: KW_ONLY
@@ -262,7 +260,6 @@ class Percentiles(Grouped):
 
     Parameters
     ----------
-    source : Event or Items
     attribute : str
         A number attribute; an item without it goes to quarantine.
     error : float or Decimal, optional
@@ -271,8 +268,8 @@ class Percentiles(Grouped):
         Attribute that holds the event's time, for percentiles over spans of time and series. Default: none.
     precision : timedelta, optional
         With a `time`: 1 minute, hour or day, each with a distribution of its own; a span reads all. Default 1 hour.
-    name, by, where, on_expiry, retention
-        As in `Aggregate`; what a retention follows is the `time`, if given.
+    name, source, by, where, on_expiry, retention
+        As in `Aggregate`, but over an `Event` or `Items`; what a retention follows is the `time`, if given.
     """
 
     _: KW_ONLY

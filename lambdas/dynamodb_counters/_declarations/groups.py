@@ -125,9 +125,8 @@ def values_of(aggregate: Aggregate | Window, item: Mapping[str, Any]) -> dict[st
 def group_key(aggregate: Aggregate, values: Mapping[str, object]) -> tuple[str, ...]:
     for name in aggregate.fields:
         if name not in values:
-            raise InvalidArgumentError(
-                name, None, f"a value for each of {', '.join(aggregate.fields)}; groups() lists them"
-            )
+            allowed = f"a value for each of {', '.join(aggregate.fields)}; groups() lists them"
+            raise InvalidArgumentError(name, None, allowed)
     return tuple(key_text(name, values[name]) for name in aggregate.fields)
 
 
