@@ -106,15 +106,13 @@ class EventCheck:
 
 def queue_messages(texts: Iterable[str]) -> list[str]:
     """Pack events as JSON, none longer than a message, into JSON arrays; the order stays."""
-    messages: list[list[str]] = []
-    length = MAX_MESSAGE_BYTES
+    messages, length = [list[str]()], 1
     for text in texts:
-        size = len(text) + 1  # JSON is ASCII here.
-        if length + size > MAX_MESSAGE_BYTES:
+        if length + len(text) >= MAX_MESSAGE_BYTES:
             messages.append([])
             length = 1
         messages[-1].append(text)
-        length += size
+        length += len(text) + 1  # JSON is ASCII here.
     return [f"[{','.join(packed)}]" for packed in messages]
 
 
