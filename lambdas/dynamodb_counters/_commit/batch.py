@@ -91,8 +91,6 @@ _APPLIED_THROUGH: Final = "applied_through"
 @dataclass(slots=True)
 class Report(Committed):
     records: int = 0
-    events: int = 0
-    """Records folded, and in place of a chunk its events."""
     late: int = 0
     """Contributions dropped because the retention of their bucket is over."""
     redelivered: int = 0
@@ -208,7 +206,6 @@ class Aggregator:
             counted, fresh = fresh[: folded.changes], fresh[folded.changes :]
             # Before the checkpoint moves: a record that it covers is not looked at again.
             quarantined = self._keep(shard, folded.unfoldable, report)
-            report.events += folded.events
             report.late += folded.late
             report.skipped_types += folded.skipped_types
             done = self._committer.commit(folded.deltas, replace(part, changes=counted))

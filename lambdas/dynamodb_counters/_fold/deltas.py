@@ -52,5 +52,3 @@ class Folded:
     """Changes of items that `Items` would count but for a type that nothing declares, by type."""
     changes: int = 0
     """How many changes were folded, if there was a limit."""
-    events: int = 0
-    """Changes, and in place of a chunk its events."""

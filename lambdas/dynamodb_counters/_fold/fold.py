@@ -77,7 +77,6 @@ def fold(
             if len(deltas) + len(folded.unfoldable) >= most:
                 break
     folded.deltas = list(deltas.values())
-    folded.events += folded.changes
     return folded
 
 
@@ -211,7 +210,6 @@ class _Folding:
                 by_row.append(program)
             else:
                 contributions += columns
-        self.folded.events += chunk.rows - 1
         for index, row in enumerate(chunk.all_rows() if by_row else ()):
             if row.sign == "0":
                 continue

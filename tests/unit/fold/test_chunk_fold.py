@@ -84,7 +84,6 @@ def test_columns_count_what_rows_do_and_leave_to_quarantine_what_they_do(rows: l
     assert [(entry.names, entry.reason) for entry in packed.unfoldable] == [
         (entry.names, entry.reason) for entry in alone.unfoldable
     ]
-    assert packed.events == len(rows)
     assert len({entry.entry_id for entry in packed.unfoldable}) == len(packed.unfoldable)
 
 
