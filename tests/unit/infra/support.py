@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
 from aws_cdk import App, Environment, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_ec2 as ec2
@@ -104,6 +105,17 @@ def private_vpc(scope: Stack) -> ec2.Vpc:
     return ec2.Vpc(scope, "Vpc", subnet_configuration=[isolated], restrict_default_security_group=False)
 
 
+def own_table(scope: Stack, kind: type[Any] = dynamodb.TableV2, **changes: Any) -> Any:
+    """Build a table that can hold counters, but for the changes."""
+    settings: dict[str, Any] = {
+        "partition_key": dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
+        "sort_key": dynamodb.Attribute(name="sk", type=dynamodb.AttributeType.STRING),
+        "time_to_live_attribute": "ttl",
+        "dynamo_stream" if kind is dynamodb.TableV2 else "stream": dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
+    }
+    return kind(scope, "Given", **settings | changes)
+
+
 def imported(scope: Stack, **more: Any) -> dynamodb.ITableV2:
     return dynamodb.TableV2.from_table_attributes(
         scope, "Own", **{"table_name": "events", "table_stream_arn": STREAM_ARN, **more}
@@ -113,6 +125,13 @@ def imported(scope: Stack, **more: Any) -> dynamodb.ITableV2:
 def synthesized(scope: Construct) -> Template:
     """Return the template of the stack that ``scope`` is or is in."""
     return Template.from_stack(Stack.of(scope))
+
+
+def problem(scope: Construct) -> str:
+    """Return what synth refuses."""
+    with pytest.raises(RuntimeError) as failed:
+        synthesized(scope)
+    return str(failed.value)
 
 
 def each(template: Template, resource_type: str) -> list[dict[str, Any]]:

@@ -25,22 +25,13 @@ from tests.unit.infra.support import (
     imported,
     new_role,
     new_stack,
+    own_table,
     properties,
     statements,
     synthesized,
 )
 
 STRING = dynamodb.AttributeType.STRING
-
-
-def own_table(stack: Stack, **changes: Any) -> dynamodb.TableV2:
-    settings: dict[str, Any] = {
-        "partition_key": dynamodb.Attribute(name="pk", type=STRING),
-        "sort_key": dynamodb.Attribute(name="sk", type=STRING),
-        "time_to_live_attribute": "ttl",
-        "dynamo_stream": dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
-    }
-    return dynamodb.TableV2(stack, "Own", **settings | changes)
 
 
 def test_table_that_may_go_is_not_protected(stack: Stack) -> None:

@@ -22,7 +22,18 @@ from cdk_dynamodb_counters import (
 from dynamodb_counters import Aggregate, Count, Items
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters.errors import InvalidArgumentError
-from tests.unit.infra.support import STREAM_ARN, VIEW, VIEWS, actions, build, each, imported, new_app, statements
+from tests.unit.infra.support import (
+    STREAM_ARN,
+    VIEW,
+    VIEWS,
+    actions,
+    build,
+    each,
+    imported,
+    new_app,
+    own_table,
+    statements,
+)
 
 OURS, THEIRS = "111111111111", "222222222222"
 HERE, THERE = "us-east-1", "eu-west-1"
@@ -38,18 +49,6 @@ def counted(stack: Stack) -> DedupCounterTable:
     counters = build(DedupCounterTable, stack)
     build(StreamAggregator, stack, table=counters)
     return counters
-
-
-def global_table(stack: Stack, **more: Any) -> dynamodb.TableV2:
-    return dynamodb.TableV2(
-        stack,
-        "Table",
-        partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
-        sort_key=dynamodb.Attribute(name="sk", type=dynamodb.AttributeType.STRING),
-        time_to_live_attribute="ttl",
-        dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
-        **more,
-    )
 
 
 def a_role(stack: Stack, counters: DedupCounterTable) -> None:
@@ -90,7 +89,7 @@ def test_a_construct_elsewhere_than_its_table_is_refused(construct: Any, elsewhe
 def test_a_name_of_ones_own_is_no_name_elsewhere() -> None:
     app = new_app()
     stack = stack_at(app, "Counts", cross_region_references=True)
-    counters = build(DedupCounterTable, stack, table=global_table(stack, table_name="events"))
+    counters = build(DedupCounterTable, stack, table=own_table(stack, table_name="events"))
     other = stack_at(app, "Other", region=THERE, cross_region_references=True)
     with pytest.raises(InvalidArgumentError, match="and region eu-west-1"):
         build(CounterApi, other, table=counters)
@@ -160,7 +159,7 @@ def test_a_source_table_may_be_of_another_account() -> None:
 def test_two_replicas_have_one_aggregator() -> None:
     app = new_app()
     here = stack_at(app, "Here")
-    table = global_table(here, table_name="events", replicas=[dynamodb.ReplicaTableProps(region=THERE)])
+    table = own_table(here, table_name="events", replicas=[dynamodb.ReplicaTableProps(region=THERE)])
     build(StreamAggregator, here, table=build(DedupCounterTable, here, table=table), aggregates=[VIEWS])
     there = stack_at(app, "There", region=THERE)
     copy = build(DedupCounterTable, there, table=table.replica(THERE))
@@ -177,7 +176,7 @@ def test_a_stream_of_no_known_arn_is_not_read(construct: Any) -> None:
     """CDK gives a replica's stream an ARN for policies, which no event source mapping takes."""
     app = new_app()
     here, there = stack_at(app, "Here", "123456789012"), stack_at(app, "There", "123456789012", THERE)
-    table = global_table(here, table_name="orders", replicas=[dynamodb.ReplicaTableProps(region=THERE)])
+    table = own_table(here, table_name="orders", replicas=[dynamodb.ReplicaTableProps(region=THERE)])
     for stack, own in ((there, table.replica(THERE)), (here, imported(here, table_stream_arn=ANY_STREAM))):
         copy = build(DedupCounterTable, stack, table=own)
         build(EventIngest, stack, table=copy)
@@ -195,7 +194,7 @@ def test_a_source_table_s_stream_has_a_known_arn() -> None:
 def test_an_ingest_on_a_replica_knows_that_the_primary_is_counted() -> None:
     app = new_app()
     here, there = stack_at(app, "Here"), stack_at(app, "There", region=THERE)
-    table = global_table(here, table_name="events", replicas=[dynamodb.ReplicaTableProps(region=THERE)])
+    table = own_table(here, table_name="events", replicas=[dynamodb.ReplicaTableProps(region=THERE)])
     copy = build(DedupCounterTable, there, table=table.replica(THERE))
     build(EventIngest, there, table=copy)
     build(CounterApi, there, table=copy)
@@ -211,6 +210,6 @@ def test_a_table_of_multi_region_strong_consistency_is_refused() -> None:
     stack = stack_at(new_app(), "Counts")
     strong = dynamodb.MultiRegionConsistency.STRONG
     replicas = [dynamodb.ReplicaTableProps(region=region) for region in ("us-east-2", "us-west-2")]
-    table = global_table(stack, replicas=replicas, multi_region_consistency=strong)
+    table = own_table(stack, replicas=replicas, multi_region_consistency=strong)
     with pytest.raises(InvalidArgumentError, match=r"invalid table=.* expected a table without multi-Region strong"):
         build(DedupCounterTable, stack, table=table)

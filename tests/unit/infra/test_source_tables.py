@@ -24,6 +24,8 @@ from tests.unit.infra.support import (
     each,
     environment,
     new_stack,
+    own_table,
+    problem,
     statements,
     synthesized,
 )
@@ -58,12 +60,6 @@ def imported(stack: Stack) -> dynamodb.ITable:
 
 def apart(stack: Stack, source: Any, **arguments: Any) -> StreamAggregator:
     return build(StreamAggregator, stack, **{"source_table": source, "aggregates": [ORDERS], **arguments})
-
-
-def problem(stack: Stack) -> str:
-    with pytest.raises(RuntimeError) as failed:
-        synthesized(stack)
-    return str(failed.value)
 
 
 def test_an_import_is_known_by_its_stream_as_its_records_name_it(stack: Stack) -> None:
@@ -176,18 +172,8 @@ def test_the_documentation_shows_what_the_example_deploys() -> None:
     assert [line for block in blocks for line in block.split("\n") if line.strip() not in code] == []
 
 
-def own_v1(stack: Stack, **changes: Any) -> dynamodb.Table:
-    settings: dict[str, Any] = {
-        "partition_key": dynamodb.Attribute(name="pk", type=STRING),
-        "sort_key": dynamodb.Attribute(name="sk", type=STRING),
-        "time_to_live_attribute": "ttl",
-        "stream": IMAGES,
-    }
-    return dynamodb.Table(stack, "Own", **settings | changes)
-
-
 def test_counts_may_lie_in_a_table_of_the_first_version(stack: Stack) -> None:
-    counters = DedupCounterTable(stack, "Counters", table=own_v1(stack))
+    counters = DedupCounterTable(stack, "Counters", table=own_table(stack, dynamodb.Table))
     build(StreamAggregator, stack, table=counters)
     template: Template = synthesized(stack)
     [logical_id] = template.find_resources("AWS::DynamoDB::Table")
@@ -204,8 +190,8 @@ def test_counts_may_lie_in_a_table_of_the_first_version(stack: Stack) -> None:
     ],
 )
 def test_refuses_one_that_cannot_hold_counters(changes: dict[str, Any], message: str, stack: Stack) -> None:
-    with pytest.raises(InvalidArgumentError, match=rf"^invalid table='Test/Own': .*{message}"):
-        DedupCounterTable(stack, "Counters", table=own_v1(stack, **changes))
+    with pytest.raises(InvalidArgumentError, match=rf"^invalid table='Test/Given': .*{message}"):
+        DedupCounterTable(stack, "Counters", table=own_table(stack, dynamodb.Table, **changes))
 
 
 def test_a_scheduled_verification_reads_the_source_table(stack: Stack) -> None:

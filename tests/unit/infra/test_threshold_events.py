@@ -37,17 +37,13 @@ from tests.unit.infra.support import (
     imported,
     new_app,
     new_stack,
+    own_table,
+    problem,
     synthesized,
 )
 
 LOUD = Threshold("busy", SITE, at=[Decimal("0.8"), 1], direction="both", once=True)
 RARE = Threshold("rare", SITE, at=[1])
-
-
-def problem(stack: Stack) -> str:
-    with pytest.raises(RuntimeError) as failed:
-        synthesized(stack)
-    return str(failed.value)
 
 
 def functions(stack: Stack) -> dict[str, dict[str, Any]]:
@@ -93,16 +89,7 @@ def test_a_replica_has_none_of_its_own() -> None:
     """Items of the outbox reach it, too: each crossing would be sent twice."""
     app = new_app()
     home, away = (Stack(app, region, env=Environment(region=f"{region}-1")) for region in ("us-east", "eu-west"))
-    keys = {name: dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING) for name in ("pk", "sk")}
-    table = dynamodb.TableV2(
-        home,
-        "Table",
-        partition_key=keys["pk"],
-        sort_key=keys["sk"],
-        time_to_live_attribute="ttl",
-        dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
-        replicas=[dynamodb.ReplicaTableProps(region="eu-west-1")],
-    )
+    table = own_table(home, replicas=[dynamodb.ReplicaTableProps(region="eu-west-1")])
     build(ThresholdEvents, home, table=DedupCounterTable(home, "Counters", table=table))
     replica = DedupCounterTable(away, "Counters", table=table.replica("eu-west-1"))
     with pytest.raises(InvalidArgumentError, match=r"one ThresholdEvents per table and all of its replicas"):
