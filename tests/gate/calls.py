@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -50,7 +50,8 @@ def permissions(service: str, operation: str, parameters: dict[str, Any]) -> Ite
 
     https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
     """
-    for action, resource in _OF_SERVICE.get(service, _of_others)(operation, parameters):
+    find = _OF_SERVICE.get(service)
+    for action, resource in find(operation, parameters) if find is not None else [(operation, "*")]:
         yield f"{service}:{action}", resource
 
 
@@ -79,12 +80,9 @@ def _of_s3(operation: str, parameters: dict[str, Any]) -> Iterator[Permission]:
     yield (_OF_BUCKETS[operation], bucket) if of_bucket else (_OF_OBJECTS.get(operation, operation), f"{bucket}/*")
 
 
-def _of_events(operation: str, _: dict[str, Any]) -> Iterator[Permission]:
-    yield operation, "bus"
-
-
-def _of_others(operation: str, _: dict[str, Any]) -> Iterator[Permission]:
-    yield operation, "*"
-
-
-_OF_SERVICE: Final = {"dynamodb": _of_dynamodb, "events": _of_events, "s3": _of_s3, "sqs": _of_sqs}
+_OF_SERVICE: Final[dict[str, Callable[[str, dict[str, Any]], Iterable[Permission]]]] = {
+    "dynamodb": _of_dynamodb,
+    "events": lambda operation, _: [(operation, "bus")],
+    "s3": _of_s3,
+    "sqs": _of_sqs,
+}

@@ -225,8 +225,6 @@ def test_buckets_without_events_are_passed_over_many_at_a_time(
         ({**_ALL, "limit": 1001}, "invalid limit='1001'"),
         ({**_ALL, "bytes": 1}, "invalid bytes='1': expected no parameters but those of 'hit': url, time, clientId"),
         ({**_ALL, "end": _ALL["start"], "consistent": ""}, "invalid consistent='': expected true or false"),
-        ({**_ALL, "next": "x"}, "invalid next='x'"),
-        ({**_ALL, "next": "é"}, "invalid next='é'"),
         ({**_ALL, "next": Position(10**12, "", "").token}, "invalid next="),
         ({**_ALL, "next": "WzEsMiwzXQ"}, "invalid next='WzEsMiwzXQ': expected the 'next' of a response"),
     ],
