@@ -85,16 +85,30 @@ def given(values: object, fields: Mapping[str, object]) -> Mapping[str, object]:
     return values
 
 
-def canonical_fields(declared: Aggregate | Window, fields: Iterable[str], values: object) -> dict[str, str]:
-    """The texts of fields as keys have them; refuse other fields, and texts that they never have."""
+def require_values(fields: Iterable[str], values: Iterable[str], cure: str = "") -> None:
+    """Refuse fields without a value."""
+    fields = tuple(fields)
+    for name in fields:
+        if name not in values:
+            raise InvalidArgumentError(name, None, f"a value for each of {', '.join(fields)}{cure}")
+
+
+def fields_text(name: str, fields: Iterable[str]) -> str:
+    return f"a field of {name!r}: {', '.join(fields) or 'it has none'}"
+
+
+def canonical_fields(
+    declared: Aggregate | Window, fields: Iterable[str], values: object, required: Iterable[str] = ()
+) -> dict[str, str]:
+    """The texts of fields as keys have them; refuse other fields, missing ones, and texts that they never have."""
     if not isinstance(values, Mapping):
         raise InvalidArgumentError("values", values, "a mapping of fields to values")
     known, texts = tuple(fields), dict[str, str]()
     for field, value in values.items():
         if field not in known:
-            there = ", ".join(map(repr, known)) or "none"
-            raise InvalidArgumentError("values", field, f"no fields but those of {declared.name!r}: {there}")
+            raise InvalidArgumentError(field, value, fields_text(declared.name, known))
         texts[field] = _canonical(declared, field, key_text(field, value))
+    require_values(required, texts)
     return texts
 
 
@@ -123,10 +137,7 @@ def values_of(aggregate: Aggregate | Window, item: Mapping[str, Any]) -> dict[st
 
 
 def group_key(aggregate: Aggregate, values: Mapping[str, object]) -> tuple[str, ...]:
-    for name in aggregate.fields:
-        if name not in values:
-            allowed = f"a value for each of {', '.join(aggregate.fields)}; groups() lists them"
-            raise InvalidArgumentError(name, None, allowed)
+    require_values(aggregate.fields, values, "; groups() lists them")
     return tuple(key_text(name, values[name]) for name in aggregate.fields)
 
 

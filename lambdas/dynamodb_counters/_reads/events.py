@@ -20,7 +20,7 @@ from dynamodb_counters._declarations import Aggregate, Direct, Event, Items, Pac
 from dynamodb_counters._declarations.aggregates import PARTITION_MARK
 from dynamodb_counters._declarations.checks import require_attribute
 from dynamodb_counters._declarations.composites import group_fields, require_declaration
-from dynamodb_counters._declarations.groups import Given, given, group_key, with_below
+from dynamodb_counters._declarations.groups import Given, given, group_key, require_values, with_below
 from dynamodb_counters._declarations.sources import OURS, EventIdentity, digest_of
 from dynamodb_counters._fold.contributions import UNFOLDABLE
 from dynamodb_counters._fold.item_layout import ItemLayout, group_of_item
@@ -49,7 +49,7 @@ from dynamodb_counters._items.table_schema import (
 )
 from dynamodb_counters._layouts import Layouts, all_parts, part_of
 from dynamodb_counters._reads.group_reads import sort_key_range
-from dynamodb_counters._reads.question import SPAN, Question, fields_of
+from dynamodb_counters._reads.question import SPAN, Question, fields_of, require_order
 from dynamodb_counters._reads.span_reads import add_up, count_windows
 from dynamodb_counters._reads.table_reads import Item, TableReads, asked_group, query, read_items, require_scan
 from dynamodb_counters._table import Table
@@ -115,10 +115,9 @@ class EventReads(TableReads):
             require_attribute("values", name)
         first = -math.inf if start is None else seconds_of("start", start)
         last = math.inf if end is None else seconds_of("end", end)
+        require_order(first, last, end)
+        require_values(fields_of(event, "events")[0], wanted)
         listing, packed = _Listing(self._table, event, wanted, consistent), event.packed
-        if missing := [name for name in fields_of(event, "events")[0] if name not in wanted]:
-            why = "the chunks of each have keys of their own" if packed else "events not packed are read by partition"
-            raise InvalidArgumentError("values", dict(wanted), f"values for {', '.join(missing)}, as {why}")
         if packed is None:
             for name, moment in (("start", start), ("end", end)):
                 if moment is not None:
@@ -259,7 +258,8 @@ def explain(table: Table, question: Question, *, scan: bool, limit: int = LINES)
     span = [name for name in SPAN if getattr(question, name) is not None]
     if span and not isinstance(declared, Window):
         raise InvalidArgumentError(span[0], str(getattr(question, span[0])), f"None: {declared.name!r} is no Window")
-    question = replace(question, values=asked_group(table, declared, question.values, group_fields(declared))[0])
+    texts, _ = asked_group(table, declared, question.values, group_fields(declared))
+    question = replace(question, values=texts)
     with localcontext(EXACT):
         before = _numbers(table, question)
     source_table = read_registry(table).source

@@ -29,7 +29,7 @@ from dynamodb_counters._fold.page_layout import digest_of
 from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, parse_number, read_number, whole
 from dynamodb_counters._items.derived_fields import value_of
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK, TYPE
-from dynamodb_counters._reads.question import ORDERS, Order
+from dynamodb_counters._reads.question import MAX_EXTREMES, MAX_LIMIT, ORDERS, Order
 from dynamodb_counters._reads.span_reads import Distribution, read_distribution
 from dynamodb_counters._reads.table_reads import (
     Item,
@@ -133,7 +133,7 @@ class GroupReads(TableReads):
         for declared, values in wanted:
             aggregate = declared.total if isinstance(declared, Distinct) else declared
             require_declaration(aggregate, Aggregate)
-            asked.append((aggregate, *asked_group(self._table, aggregate, values)))
+            asked.append((aggregate, *asked_group(self._table, aggregate, values, aggregate.fields, is_whole=False)))
         keys = [(ItemLayout(aggregate), group_key(aggregate, values)) for aggregate, values, _ in asked]
         stored = read_items(self._table, keys, consistent=consistent)
         return [
@@ -201,7 +201,7 @@ class GroupReads(TableReads):
         values, **fields
             A value per field of the leaderboard's key.
         """
-        require_count("count", count)
+        require_count("count", count, MAX_LIMIT)
         table, ranking = self._table, require_declaration(aggregate, Aggregate).ranking
         if ranking is None:
             raise InvalidArgumentError("aggregate", aggregate.name, "an aggregate with a ranking")
@@ -242,7 +242,7 @@ class GroupReads(TableReads):
         """
         require_declaration(extremes, Extremes)
         require_choice("order", order, ORDERS)
-        require_count("count", count)
+        require_count("count", count, MAX_EXTREMES)
         group = given(values, fields)
         return read_extremes(self._table, extremes._parts[-1], group, order, count, consistent=consistent)
 
@@ -258,7 +258,8 @@ def list_groups(
 ) -> Iterator[tuple[Place, Group]]:
     """List groups with their places; by a Scan where the values are not all of a partition key's."""
     missing = [name for name in aggregate._listed_by if name not in values]
-    texts, complete = asked_group(table, aggregate, values, aggregate.fields if missing else aggregate._listed_by)
+    fields = aggregate.fields if missing else aggregate._listed_by
+    texts, complete = asked_group(table, aggregate, values, fields, is_whole=not missing)
     if aggregate.write_shards > 1:
         raise InvalidArgumentError("aggregate", aggregate.name, "an aggregate with write_shards=1")
     if missing and aggregate.pages:

@@ -16,9 +16,12 @@ from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
+from dynamodb_counters._declarations.checks import require_choice
 from dynamodb_counters._declarations.composites import TIMED, group_fields, longest_of, read_by, require_answerable
+from dynamodb_counters._declarations.groups import fields_text, require_values
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES
 from dynamodb_counters._timeline.tiers import (
+    ANCHORS,
     DAY,
     FIRST_SECOND,
     HOUR,
@@ -59,8 +62,9 @@ SHARES: Final = ("0.5", "0.9", "0.95", "0.99", "1")
 _SHARES: Final = r"(0(\.[0-9]{1,6})?|1)(,(0(\.[0-9]{1,6})?|1)){0,19}"
 MAX_LIMIT: Final = 1000
 _LIMITS: Final = (100, MAX_LIMIT)
-_RANKED_LIMITS: Final = (10, 100)
-"""Of leaderboards and extremes: the default, and the maximum."""
+MAX_EXTREMES: Final = 100
+_RANKED: Final = 10
+"""Of leaderboards and extremes: what is listed by default."""
 
 _MOST_BARS: Final = 46
 """Steps that one looks at together."""
@@ -128,10 +132,16 @@ def _moment(name: str, text: str) -> datetime:
 def _integer(most: int) -> Callable[[str, str], int]:
     def parse(name: str, text: str) -> int:
         if not re.fullmatch("[0-9]{1,9}", text, re.ASCII) or not 1 <= int(text) <= most:
-            raise InvalidArgumentError(name, text, f"an integer from 1 to {most}")
+            raise InvalidArgumentError(name, text, f"an int from 1 to {most}")
         return int(text)
 
     return parse
+
+
+def _anchor(name: str, text: str) -> int:
+    if not re.fullmatch("[1-9]|[12][0-9]|3[01]", text, re.ASCII):
+        raise InvalidArgumentError(name, text, ANCHORS)
+    return int(text)
 
 
 def _shares(name: str, text: str) -> tuple[str, ...]:
@@ -176,7 +186,7 @@ class Question:
     end: Annotated[datetime | None, Option("First moment after the span; default: now", _moment, _TIME)] = None
     step: Annotated[Step | None, Option(_STEPS_TEXT, _step, _STEP)] = None
     tz: Annotated[tzinfo | None, Option(*_TZ)] = None
-    anchor: Annotated[int | None, Option(_ANCHOR, _integer(31), _DAY)] = None
+    anchor: Annotated[int | None, Option(_ANCHOR, _anchor, _DAY)] = None
     rolling: Annotated[timedelta | None, Option("Trailing span for each unit of time", parse_duration, _LENGTH)] = None
     p: Annotated[tuple[str, ...], Option("Shares of the percentiles; 1 is the maximum", _shares, _P)] = SHARES
     order: Annotated[str | None, Option("From which end; default: from both", schema={"enum": [*ORDERS]})] = None
@@ -201,19 +211,16 @@ class Question:
         required, fields = fields_of(declared, resource, values, is_bounded=is_bounded)
         for texts, names in ((options, allowed), (values, fields)):
             if names is not None and (unknown := texts.keys() - {*names}):
-                there = ", ".join((*(fields or required), *allowed)) or "none"
-                name, expected = min(unknown), f"no parameters but those of {declared.name!r}: {there}"
-                raise InvalidArgumentError(name, texts[name], expected)
-        if missing := [name for name in required if name not in values]:
-            raise InvalidArgumentError(missing[0], None, f"a value: {declared.name!r} has {', '.join(required)}")
+                name, there = min(unknown), fields_text(declared.name, required if fields is None else fields)
+                raise InvalidArgumentError(name, texts[name], f"{there}; or of {', '.join(allowed)}")
+        require_values(required, values)
         default, most = limits_of(declared, resource)
         limit = _integer(most)("limit", options.get("limit", str(default)))
         for name, other in (("last", "start"), ("as_of", "start"), ("as_of", "end")):
             if {name, other} <= options.keys():
                 raise InvalidArgumentError(name, options[name], f"one span of time, not {other!r} as well")
         for name, text in options.items():
-            if (choices := OPTIONS[name].schema.get("enum")) and text not in choices:
-                raise InvalidArgumentError(name, text, " or ".join(choices))
+            require_choice(name, text, tuple(OPTIONS[name].schema.get("enum", (text,))))
         parsed = {name: OPTIONS[name].parse(name, text) for name, text in options.items()} | {"limit": limit}
         return cls(now=now, declared=declared, resource=resource, values=values, is_bounded=is_bounded, **parsed)
 
@@ -227,10 +234,9 @@ class Question:
         end = self.end or utc(self.now)
         if self.start is not None:
             return around(self.declared, self.start, end, self.now)
-        longest = longest_of(self.declared)
         last = self.last or default_last(self.declared)
-        if self.is_bounded and longest is not None and last > longest:
-            raise InvalidArgumentError("last", str(last), f"at most {longest}, the longest of {self.declared.name!r}")
+        if self.is_bounded:
+            require_length(self.declared, last)
         if self.end is not None:
             return around(self.declared, end - last, end, self.now)
         return trailing(self.declared, last, self.as_of, self.now)
@@ -239,7 +245,9 @@ class Question:
     def ends(self) -> tuple[datetime, datetime]:
         """The span of time to the second, of events."""
         end = self.end or self.as_of or utc(self.now)
-        return self.start or end - (self.last or timedelta(days=1)), end
+        start = self.start or end - (self.last or timedelta(days=1))
+        require_order(start.timestamp(), end.timestamp(), end)
+        return start, end
 
     @property
     def steps(self) -> list[Interval]:
@@ -302,7 +310,8 @@ def parameters_of(declared: Declaration | Event) -> set[str]:
 
 
 def limits_of(declared: Declaration | Event, resource: str) -> tuple[int, int]:
-    return _RANKED_LIMITS if resource == "top" or kind_of(declared) == "extremes" else _LIMITS
+    is_ranked, are_extremes = resource == "top", kind_of(declared) == "extremes"
+    return _RANKED if is_ranked or are_extremes else _LIMITS[0], MAX_EXTREMES if are_extremes else MAX_LIMIT
 
 
 def fields_of(
@@ -346,11 +355,23 @@ def default_last(declared: Declaration) -> timedelta:
     return min(longest, max(timedelta(hours=24), 7 * timedelta(seconds=declared._unit)))
 
 
+def require_length(declared: Declaration, length: timedelta) -> None:
+    """Refuse a span that is longer than what a declaration is read over."""
+    longest = longest_of(declared)
+    if longest is not None and length > longest:
+        raise InvalidArgumentError("span", str(length), f"at most {longest}, the longest of {declared.name!r}")
+
+
+def require_order(first: float, last: float, end: object) -> None:
+    """Refuse a span that ends where it starts, or before."""
+    if first >= last:
+        raise InvalidArgumentError("end", end, "a moment after start")
+
+
 def around(declared: Declaration, start: datetime, end: datetime, now: float) -> Interval:
     """Return the units of time that a span touches."""
     first, last = seconds_of("start", start), seconds_of("end", end)
-    if first >= last:
-        raise InvalidArgumentError("end", end, "a moment after start")
+    require_order(first, last, end)
     require_retained(declared, "start", first, now)
     return Interval.around(first, last, declared._unit)
 

@@ -19,7 +19,7 @@ from dynamodb_counters._declarations.measures import MOMENT
 from dynamodb_counters._items.conversions import EXACT, Number, read_number, whole
 from dynamodb_counters._items.derived_fields import LOG, log_bins, parts_of
 from dynamodb_counters._items.table_schema import SK
-from dynamodb_counters._reads.question import around, calendar_of, require_retained, trailing
+from dynamodb_counters._reads.question import around, calendar_of, require_length, require_retained, trailing
 from dynamodb_counters._reads.table_reads import TableReads, asked_group, numbers_by_unit, numbers_of, query, walk
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import (
@@ -184,7 +184,7 @@ def queries_of(window: Window, intervals: Sequence[Interval]) -> list[Span]:
 
 def _read(table: Table, asked: Sequence[Asked], *, consistent: bool) -> Iterator[tuple[bool, list[list[Part]]]]:
     """Read groups in one round trip: whether each is complete, and the parts of each of its intervals."""
-    groups = [asked_group(table, window, values) for window, values, _ in asked]
+    groups = [asked_group(table, window, values, window.fields) for window, values, _ in asked]
     queries = [
         (index, window, window._pk_template.render(groups[index][0]), span)
         for index, (window, _, intervals) in enumerate(asked)
@@ -235,16 +235,13 @@ def read_spans(
     """Read a group of what counts by time over each of some intervals; of what lies in pages, by the unit of time."""
     if isinstance(declared, Window):
         return count_windows(table, [(declared, values, intervals)], consistent=consistent)[0]
-    tier, longest, unit = declared._tier, longest_of(declared), timedelta(seconds=declared._unit)
-    most = max(timedelta(seconds=each.end - each.start) for each in intervals)
-    if longest is not None and most > longest:
-        allowed = f"a span of at most {longest // unit} {tier.name}s, the longest of {declared.name!r}"
-        raise InvalidArgumentError("length", f"{most // unit} {tier.name}s", allowed)
+    tier = declared._tier
+    require_length(declared, max(timedelta(seconds=each.end - each.start) for each in intervals))
     texts, complete = asked_group(table, declared, values, group_fields(declared))
     around_all = Interval(intervals[0].start, intervals[-1].end)
     units = [*numbers_by_unit(table, declared, texts, around_all, consistent=consistent)]
     parts = [(span, _touched(span, units)) for span in (Span(tier, each) for each in intervals)]
-    if longest is not None:
+    if longest_of(declared) is not None:
         return [_active(*part, complete=complete) for part in parts]
     return [
         _distribution(declared, [bins for _, bins in touched], span.interval, complete=complete)

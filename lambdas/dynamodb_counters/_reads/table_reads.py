@@ -34,11 +34,11 @@ class TableReads:
 
 
 def asked_group(
-    table: Table, declared: Declaration, values: Mapping[str, object], fields: Iterable[str] | None = None
+    table: Table, declared: Declaration, values: Mapping[str, object], fields: Iterable[str], *, is_whole: bool = True
 ) -> tuple[dict[str, str], bool]:
     """The texts of a group, and whether it is complete; what nothing counts, and no group, are refused."""
     is_complete = NameStates.of_table(table).complete(declared)
-    texts = canonical_fields(declared, declared.fields if fields is None else fields, values)
+    texts = canonical_fields(declared, fields, values, fields if is_whole else ())
     if isinstance(declared, Aggregate):
         require_kept(declared, texts, table.clock())
     return texts, is_complete

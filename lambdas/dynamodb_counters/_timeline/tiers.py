@@ -227,10 +227,13 @@ def time_zone(tz: str | tzinfo) -> tzinfo:
         raise InvalidArgumentError("tz", tz, hint) from None
 
 
+ANCHORS: Final = "1 to 31 of months, else 1"
+
+
 def require_anchor(anchor: int, period: object) -> None:
     """Refuse a first day that no month has, or that another period cannot have."""
     if type(anchor) is not int or not 1 <= anchor <= (_LAST_DAY if period == "month" else 1):
-        raise InvalidArgumentError("anchor", anchor, "1 to 31 of months, else 1")
+        raise InvalidArgumentError("anchor", anchor, ANCHORS)
 
 
 def period_start(period: str, moment: float, zone: tzinfo, anchor: int = 1) -> int:

@@ -221,10 +221,10 @@ def test_buckets_without_events_are_passed_over_many_at_a_time(
     ("parameters", "detail"),
     [
         ({"start": "now", "end": _ALL["end"]}, "invalid start='now'"),
-        ({**_ALL, "limit": 0}, "invalid limit='0': expected an integer from 1 to 1000"),
+        ({**_ALL, "limit": 0}, "invalid limit='0': expected an int from 1 to 1000"),
         ({**_ALL, "limit": 1001}, "invalid limit='1001'"),
-        ({**_ALL, "bytes": 1}, "invalid bytes='1': expected no parameters but those of 'hit': url, time, clientId"),
-        ({**_ALL, "end": _ALL["start"], "consistent": ""}, "invalid consistent='': expected true or false"),
+        ({**_ALL, "bytes": 1}, "invalid bytes='1': expected a field of 'hit': url, time, clientId"),
+        ({**_ALL, "end": _ALL["start"], "consistent": ""}, "invalid consistent='': expected one of 'true', 'false'"),
         ({**_ALL, "next": Position(10**12, "", "").token}, "invalid next="),
         ({**_ALL, "next": "WzEsMiwzXQ"}, "invalid next='WzEsMiwzXQ': expected the 'next' of a response"),
     ],
@@ -237,7 +237,7 @@ def test_a_wrong_parameter_of_packed_events_is_refused(parameters: dict[str, obj
 def test_plain_events_are_listed_by_partition_only() -> None:
     assert "invalid url=None: expected a value" in refusal("/v1/view/events")
     assert "invalid start=" in refusal("/v1/view/events", url="/", start=_ALL["start"])
-    assert "expected no parameters but those of 'view': url, limit" in refusal("/v1/view/events", url="/", clientId="c")
+    assert "expected a field of 'view': url; or of limit" in refusal("/v1/view/events", url="/", clientId="c")
 
 
 def test_only_declared_events_are_listed(table: MemoryTable, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,11 +67,11 @@ def test_extremes_from_either_end() -> None:
     [
         ("sizes", {"p": "1.1"}, "invalid p='1.1': expected up to 20 numbers from 0 to 1"),
         ("sizes", {"p": ",".join(["0.5"] * 21)}, "invalid p="),
-        ("sizes", {"last": "1h"}, "invalid last='1h': expected no parameters but those of 'sizes': url, p, consistent"),
+        ("sizes", {"last": "1h"}, "invalid last='1h': expected a field of 'sizes': url; or of p, consistent"),
         ("hourly", {"last": "366d"}, "invalid span='about 4392 read units': expected at most 650"),
-        ("latest", {"order": "first"}, "invalid order='first': expected largest or smallest"),
+        ("latest", {"order": "first"}, "invalid order='first': expected one of 'largest', 'smallest'"),
         ("latest", {"limit": "101"}, "invalid limit="),
-        ("clients", {"p": "0.5"}, "invalid p='0.5': expected no parameters"),
+        ("clients", {"p": "0.5"}, "invalid p='0.5': expected a field of"),
     ],
 )
 def test_a_parameter_out_of_its_bounds_is_refused(path: str, parameters: dict[str, str], said: str) -> None:

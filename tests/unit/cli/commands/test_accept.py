@@ -173,7 +173,7 @@ def test_erasing_asks_first_and_reports_by_place(accept: World) -> None:
     assert erase("--dry-run", "--json").document["found"]["events"] == 1
     assert erase().code == 2, "no question was asked"
     assert erase(answer=refuse).code == 1
-    assert asked == ["Erase events=1 packed=0 quarantined=0 uncounted=0 left=0? Counts: take_back."]
+    assert asked == ["Erase events=1 packed=0 quarantined=0 left=0? Counts: take_back."]
     assert len(accept.items()) == 2
     done = erase("--yes", "--json")
     assert (done.code, done.document["erased"]["events"], len(accept.items())) == (0, 1, 1)

@@ -117,7 +117,7 @@ def test_crossings_of_a_threshold_are_listed_as_its_events(counters: CountersInM
             tuple({**each, **each["group"]}[name] for name in ("url", "direction", "level", "new")) for each in found
         ]
 
-    early, late = [("/", "up", 2, 2), ("/", "up", 3, 3)], [("/b", "up", 2, 3), ("/b", "up", 3, 3), ("/b", "down", 3, 2)]
+    early, late = [("/", "up", 2, 2), ("/", "up", 3, 3)], [("/b", "up", 2, 2), ("/b", "up", 3, 3), ("/b", "down", 3, 2)]
     assert fired("busy") == early + late
     until = ("--until", "2026-11-20T00:00Z")
     assert (fired("busy", "--since", until[1]), fired("busy", *until)) == (late, early)
@@ -152,15 +152,15 @@ def test_what_differs_comes_last() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("get", "sizes", "url=/", "--last", "2d"), "expected no parameters but those of 'sizes': url, p"),
-        (("get", "paces", "url=/", "--rolling", "1d"), "invalid rolling='1d': expected no parameters but those of"),
+        (("get", "sizes", "url=/", "--last", "2d"), "expected a field of 'sizes': url; or of p"),
+        (("get", "paces", "url=/", "--rolling", "1d"), "invalid rolling='1d': expected a field of"),
         (("get", "sizes", "url=/", "--top"), "no ranking 'sizes' is declared"),
         (("get", "views", "url=/", "--step", "1h"), "no series 'views' is declared"),
         (("get", "users", "url=/", "--last", "31d"), "the longest of 'users'"),
         (("get", "users", "url=/", "--last", "24h"), "expected 2 to 30 days, since 'users' counts by the day"),
-        (("get", "slowest", "url=/", "client=c1"), "expected no parameters but those of 'slowest': url, order"),
-        (("get", "views", "url=/", "--last", "1h"), "invalid last='1h': expected no parameters but those of"),
-        (("get", "pace", "plan=free", "--last", "1h"), "invalid plan='free': expected no parameters but those of"),
+        (("get", "slowest", "url=/", "client=c1"), "expected a field of 'slowest': url; or of order"),
+        (("get", "views", "url=/", "--last", "1h"), "invalid last='1h': expected a field of"),
+        (("get", "pace", "plan=free", "--last", "1h"), "invalid plan='free': expected a field of"),
     ],
 )
 def test_options_that_a_measure_lacks_are_refused(
