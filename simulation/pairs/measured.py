@@ -17,7 +17,7 @@ from simulation.pairs.subjects import ONE, ORDER, TAP, VISIT, Counted, Family, G
 
 _ERROR: Final = Decimal("0.2")
 _LIGHT: Final = 1000
-_BY_WEIGHT: Final = "weight:3"
+_BY_WEIGHT: Final = "weight:log0.5"
 """A member that some events lack."""
 
 _HOUR: Final = 3600
@@ -65,7 +65,8 @@ def _percentiles(name: str, source: Any, by: str, attribute: str, time: str | No
 def _of(values: Values, field: str) -> Any:
     """The text of a field that may have a default."""
     if field == _BY_WEIGHT:
-        return "..3" if number(values["weight"]) < 3 else "3.."
+        # One of whole numbers.
+        return str(min(int(number(values["weight"])) - 1, 2))
     name, _, default = field.partition("?")
     return values.get(name) or default if default else values[name]
 

@@ -212,14 +212,14 @@ def _visits(name: str, on_expiry: Any) -> Family:
         name,
         VISIT,
         pk=name.upper(),
-        sk="C#{client}#{weight:3}",
+        sk="C#{client}#{page}",
         measures={"visits": Count(), "weight": Sum("weight"), "score": Sum("score", default=2)},
         on_expiry=on_expiry,
     )
     capped: dict[str, Measure] = {"visits": Count(), "weight": Sum("weight", cap=2)}
 
     def client(values: Values) -> Group:
-        return values["client"], "..3" if number(values["weight"]) < 3 else "3.."
+        return values["client"], values["page"]
 
     def parts(values: Values) -> Parts:
         return {"visits": ONE, "weight": number(values["weight"]), "score": number(_or(values, "score", 2))}

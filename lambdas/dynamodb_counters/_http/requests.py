@@ -1,4 +1,4 @@
-"""Requests as API Gateway passes them to a function (payload format 2.0): JSON, claims, problems, limits of time.
+"""Requests and answers as API Gateway has them (payload format 2.0): JSON, claims, problems, limits of time.
 
 The path of a claim is ``claims.NAME`` for a JSON Web Token, ``lambda.NAME`` for the context of a Lambda authorizer,
 ``iam.NAME`` for IAM; a tenant's fields are bound to such claims. JSON keeps every digit: fractions are `Decimal`;
@@ -11,7 +11,7 @@ import json
 import re
 import secrets
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager
 from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
@@ -41,7 +41,9 @@ _BRACKET: Final = re.compile(r"[\[\]{}]")
 _MARK: Final = secrets.token_hex(12)
 _MARKED: Final = re.compile(f'"{_MARK}([^"]*)"')
 
+JSON: Final = "application/json"
 PROBLEM_JSON: Final = "application/problem+json"
+NO_STORE: Final = "no-store"
 MAX_BODY_BYTES: Final = 1_000_000
 """Unless an ingest says otherwise; as much as a line of a file of events may have."""
 
@@ -115,6 +117,28 @@ class ProblemError(CountersError):
     def body(self) -> dict[str, Any]:
         problem = {"type": "about:blank", "title": self.status.phrase, "status": int(self.status), "detail": str(self)}
         return problem | {"errors": self.errors} if self.errors else problem
+
+
+def answered(answer: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return the answer, or the problem that it raises."""
+    try:
+        return answer()
+    except ProblemError as error:
+        problem = error
+    except InvalidArgumentError as error:
+        problem = ProblemError(str(error))
+    retry = {"Retry-After": "1"} if problem.status == HTTPStatus.SERVICE_UNAVAILABLE else {}
+    return response(problem.status, PROBLEM_JSON, write_json(problem.body), {"Cache-Control": NO_STORE, **retry})
+
+
+def json_response(
+    body: Mapping[str, Any], status: HTTPStatus = HTTPStatus.OK, cache_control: str = NO_STORE
+) -> dict[str, Any]:
+    return response(status, JSON, write_json(body), {"Cache-Control": cache_control, "Vary": "Authorization"})
+
+
+def response(status: HTTPStatus, kind: str, body: str, headers: Mapping[str, str]) -> dict[str, Any]:
+    return {"statusCode": int(status), "headers": {"Content-Type": kind, **headers}, "body": body}
 
 
 def bound_values(tenant: Mapping[str, str], event: Mapping[str, Any]) -> dict[str, str]:

@@ -7,6 +7,7 @@ import os
 from functools import cache
 from http import HTTPStatus
 from itertools import chain
+from pathlib import Path
 from typing import Any, Final
 
 from aws_lambda_powertools import Logger
@@ -14,12 +15,36 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations.codec import decode
-from dynamodb_counters._http.requests import ProblemError, bound_values, time_limit
-from dynamodb_counters._http.resources import PATHS, CountResources, openapi
-from dynamodb_counters._http.responses import NO_STORE, answered, json_response, page_response
+from dynamodb_counters._http.requests import (
+    JSON,
+    NO_STORE,
+    ProblemError,
+    answered,
+    bound_values,
+    json_response,
+    response,
+    time_limit,
+)
+from dynamodb_counters._http.resources import CountResources, openapi
 from dynamodb_counters.errors import BackfillError, UnavailableError, UncountedError
 
 _UNAVAILABLE: Final = "the table cannot be reached now; retry"
+
+DIRECTORY: Final = Path(__file__).resolve().parents[1] / "page"
+_PAGE_HEADERS: Final = {
+    # Loaded each time: after a deployment no browser mixes new modules with old ones.
+    "Cache-Control": "no-cache",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+_KINDS: Final = {".css": "css", ".html": "html", ".js": "javascript"}
+FILES: Final = frozenset(
+    {"beacon.js", "chart.js", "formats.js", "index.html", "page.css", "page.js", "uplot.css", "uplot.js"}
+)
 
 logger = Logger()
 
@@ -31,25 +56,46 @@ def resources() -> CountResources:
     return CountResources(Counters(os.environ["TABLE_NAME"]), chain.from_iterable(declared))
 
 
+def _tenant() -> Any:
+    return json.loads(os.environ.get("TENANT", "{}"))
+
+
+def _page(name: str) -> dict[str, Any]:
+    """Serve a file of the page; ``settings.json`` comes from the function's environment."""
+    settings = os.environ.get("PAGE")
+    if settings is not None and name == "settings.json":
+        return response(HTTPStatus.OK, JSON, settings, _PAGE_HEADERS)
+    if settings is None or name not in FILES:
+        raise ProblemError(f"no page file {name!r}", HTTPStatus.NOT_FOUND)
+    file = DIRECTORY / name
+    kind = f"text/{_KINDS[file.suffix]}; charset=utf-8"
+    return response(HTTPStatus.OK, kind, file.read_text(encoding="utf-8"), _PAGE_HEADERS)
+
+
+def _counts(request: dict[str, Any], seconds_left: float, name: str, resource: str = "get") -> dict[str, Any]:
+    bound = bound_values(_tenant(), request)
+    try:
+        with time_limit(seconds_left, _UNAVAILABLE):
+            return resources().read(name, request["rawQueryString"], bound, resource=resource)
+    except (ClientError, BotoCoreError, TimeoutError, UnavailableError, UncountedError, BackfillError) as error:
+        logger.error("the table refused a request", exc_info=error)
+        raise ProblemError(_UNAVAILABLE, HTTPStatus.SERVICE_UNAVAILABLE) from error
+
+
 def _answer(request: dict[str, Any], seconds_left: float) -> dict[str, Any]:
-    tenant = json.loads(os.environ.get("TENANT", "{}"))
     context = request["requestContext"]
     path = request["rawPath"].removeprefix(f"/{context['stage']}")
     match context["http"]["method"], path.split("/")[1:]:
         case "GET", [""]:
-            return page_response("index.html")
+            return _page("index.html")
         case "GET", ["page", name]:
-            return page_response(name)
+            return _page(name)
         case "GET", ["openapi.json"]:
-            document = openapi(resources().served, tenant)
-        case "GET", ["v1", name, *rest] if (resource := "/".join(rest) or "get") in PATHS:
-            bound = bound_values(tenant, request)
-            try:
-                with time_limit(seconds_left, _UNAVAILABLE):
-                    document = resources().read(name, request["rawQueryString"], bound, resource=resource)
-            except (ClientError, BotoCoreError, TimeoutError, UnavailableError, UncountedError, BackfillError) as error:
-                logger.error("the table refused a request", exc_info=error)
-                raise ProblemError(_UNAVAILABLE, HTTPStatus.SERVICE_UNAVAILABLE) from error
+            document = openapi(resources().served, _tenant())
+        case "GET", ["v1", name]:
+            document = _counts(request, seconds_left, name)
+        case "GET", ["v1", name, "series" | "top" | "events" as resource]:
+            document = _counts(request, seconds_left, name, resource)
         case _:
             raise ProblemError("no such resource; see /openapi.json", HTTPStatus.NOT_FOUND)
     return json_response(document, cache_control=os.environ.get("CACHE_CONTROL", NO_STORE))

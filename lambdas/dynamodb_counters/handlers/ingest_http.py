@@ -18,8 +18,7 @@ from dynamodb_counters._declarations.codec import decode, restored
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._http.event_requests import EventCheck, posted_events, queue_messages
 from dynamodb_counters._http.json_schema import compile_schema
-from dynamodb_counters._http.requests import ProblemError, bound_values, cpu_limit, time_limit
-from dynamodb_counters._http.responses import answered, json_response
+from dynamodb_counters._http.requests import ProblemError, answered, bound_values, cpu_limit, json_response, time_limit
 
 logger = Logger()
 

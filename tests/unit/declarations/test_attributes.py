@@ -185,6 +185,8 @@ WRONG_EVENTS: dict[str, tuple[dict[str, Any], str]] = {
     "nested": ({"address": {"zip": "1"}}, "address.city=None: expected a string: it is required"),
     "date": ({"born": "20.11.2026"}, "born='20.11.2026': expected an ISO 8601 date"),
     "bool": ({"test": "true"}, "test='true': expected true or false"),
+    "part": ({"score": Decimal("1.5")}, "score=1.5: expected a whole number"),
+    "list of a part": ({"score": [Decimal("1.5")]}, "score=[1.5]: expected a whole number"),
     "null": ({"name": None}, "name=None: expected a string"),
 }
 
@@ -239,22 +241,18 @@ def test_the_json_schema_accepts_what_the_door_accepts(attributes: dict[str, Any
 
 
 def test_the_json_schema_says_what_each_type_allows() -> None:
-    attributes = attributes_of(
-        {
-            "tags": Attribute(list[str], min_length=1, max_length=2),
-            "name": Attribute(str, max_length=3, required=False),
-            "file": bytes,
-            "any": Attribute(object, required=False),
-        }
-    )
-    same = {
-        "tags": {"type": "array", "minItems": 1, "maxItems": 2, "items": {"type": "string"}},
-        "file": {"type": "string"},
-        "any": {},
+    tags, name = Attribute(list[str], min_length=1, max_length=2), Attribute(str, max_length=3, required=False)
+    attributes = {"tags": tags, "name": name, "file": bytes, "any": Attribute(object, required=False)}
+    assert json_schema(attributes_of(attributes)) == {
+        "type": "object",
+        "required": ["tags", "file"],
+        "properties": {
+            "tags": {"type": "array", "minItems": 1, "maxItems": 2, "items": {"type": "string"}},
+            "name": {"anyOf": [{"type": "string", "maxLength": 3}, {"type": "null"}]},
+            "file": {"type": "string"},
+            "any": {},
+        },
     }
-    name = {"anyOf": [{"type": "string", "maxLength": 3}, {"type": "null"}]}
-    schema = json_schema(attributes)
-    assert (schema["required"], schema["properties"]) == (["tags", "file"], {**same, "name": name})
 
 
 def _accepts(call: Callable[[], object]) -> bool:
@@ -263,15 +261,6 @@ def _accepts(call: Callable[[], object]) -> bool:
     except (InvalidArgumentError, fastjsonschema.JsonSchemaValueException):
         return False
     return True
-
-
-def test_a_refused_number_is_shown_as_it_was_sent() -> None:
-    whole = Event("e", pk="E#{ms}", sk="E", attributes={"ms": int})
-    with counters_in_memory([Aggregate("n", whole)]) as counters:
-        with pytest.raises(InvalidArgumentError, match=r"^invalid ms=1\.5: expected a whole number$"):
-            counters.accept(whole, {"ms": Decimal("1.5")})
-        with pytest.raises(InvalidArgumentError, match=r"^invalid ms=\[1\.5\]: expected a whole number$"):
-            counters.accept(whole, {"ms": [Decimal("1.5")]})
 
 
 def _model(kind: Any, **config: Any) -> type:

@@ -11,8 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from dynamodb_counters._http import responses as page
-from dynamodb_counters.handlers import api
+from dynamodb_counters.handlers import api as page
 from simulation.handler_process import LAMBDA_CONTEXT
 from tests.unit.http.handlers import call_api, environment, request
 from tests.unit.infra.support import PROJECT
@@ -29,7 +28,7 @@ def _page(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def serve(path: str) -> dict[str, Any]:
-    response: dict[str, Any] = api.handler(request("GET", path), LAMBDA_CONTEXT)
+    response: dict[str, Any] = page.handler(request("GET", path), LAMBDA_CONTEXT)
     return response
 
 

@@ -14,7 +14,7 @@ from aws_cdk import aws_lambda as lambda_
 
 from cdk_dynamodb_counters import runtime_code
 from cdk_dynamodb_counters._staging import stage, staged_code
-from dynamodb_counters._http import responses as page
+from dynamodb_counters.handlers import api as page
 from tests.unit.infra.support import PROJECT
 
 IMPORTED = (
