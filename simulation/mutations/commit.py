@@ -115,7 +115,7 @@ COMMIT: Final = r"""
 + *()
 ? test_schedules.py::test_every_count_is_exact_whatever_goes_wrong
 * a refusal counts as done although records remain
-- elif answer.applied_through >= item.last:
+- elif answer.applied_through >= item.last or not part.changes:
 + elif answer.applied_through:
 ? test_schedules.py::test_every_count_is_exact_whatever_goes_wrong
 * a sum of zero is not written

@@ -313,7 +313,7 @@ class Committer:
                     elsewhere += item.deltas
                 elif answer.applied_through is None:
                     done.updated += 1
-                elif answer.applied_through >= item.last:
+                elif answer.applied_through >= item.last or not part.changes:
                     done.skipped += 1
                 else:
                     applied_through |= dict.fromkeys(item.refs, answer.applied_through)

@@ -1,12 +1,10 @@
-"""An erasure refuses what is no choice, and leaves entries that change meanwhile as the other process left them."""
+"""An erasure leaves entries that change meanwhile as the other process left them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from dynamodb_counters import Event, InvalidArgumentError
+from dynamodb_counters import Event
 from dynamodb_counters._erase.eraser import Eraser
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._quarantine.quarantine import Quarantine, list_quarantined, redrive
@@ -35,10 +33,3 @@ def test_an_entry_that_goes_meanwhile_stays_gone() -> None:
     eraser = Eraser(Table(memory.name, late, clock=clock), VIEW, {"client": "ann"})
     assert eraser._sweep_entries(writes=True) == (1, 0)
     assert list(memory.items()) == []
-
-
-@pytest.mark.parametrize("counts", ["", None, "drop"])
-def test_a_choice_that_there_is_not_is_refused(counts: Any) -> None:
-    client: Any = None
-    with pytest.raises(InvalidArgumentError, match="invalid counts="):
-        Eraser(Table("counters", client), VIEW, {"client": "ann"}).erase(counts)
