@@ -72,6 +72,8 @@ class Table:
         default_factory=lambda: ThreadPoolExecutor(CONCURRENCY, "dynamodb"), compare=False, repr=False
     )
     """Threads for requests that run side by side."""
+    threads: int = CONCURRENCY
+    """As many run at a time."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -202,7 +204,7 @@ class Table:
 
         tasks: list[Future[None]] = []
         try:
-            for _ in range(min(CONCURRENCY, len(items)) - 1):
+            for _ in range(min(CONCURRENCY, self.threads, len(items)) - 1):
                 tasks.append(self.pool.submit(copy_context().run, work_off))  # noqa: PERF401
             work_off()
             for task in tasks:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Attr, Count, Distinct, Event, Packed, Sum
+from dynamodb_counters import Aggregate, Attr, Count, Event, Packed, Sum
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.feeds import Shard
 from dynamodb_counters._backfill.runner import Lineage, withheld
@@ -52,7 +52,7 @@ def test_what_waits_for_records_of_before_a_cut_counts_in_other_names_only() -> 
     assert entries(counters) == [["fees", "revenue"]] * 2
     done = counters("backfill", "revenue", "--yes")
     # What the scan has met of the same items waits for it instead.
-    assert lines(done.out)[1] == "2 entries of the quarantine wait: they could not be counted"
+    assert "; 2 entries wait in quarantine" in done.out
     mend(bench, PRICED, replace(FEES, where=Attr("price").exists()))
     assert counters("backfill", "revenue", "--yes", "--json").document["withheld"] == 0
     mend(bench, replace(REVENUE, measures={"total": Count()}), replace(FEES, measures={"orders": Count()}))
@@ -90,14 +90,6 @@ def test_a_delta_of_what_a_backfill_has_replaced_is_not_counted() -> None:
     assert entries(counters) == []
     bench.clock.advance(61)
     assert read(bench, capped, customer="ann") == ({"total": 10}, True)
-
-
-def test_entries_are_listed_by_the_name_of_a_composite() -> None:
-    buyers = Distinct("buyers", ORDER, pk="BUYERS#{customer}", sk="NUMBER", member="price")
-    counters = delivered(*buyers._parts)
-    assert len(counters("quarantine", "list", "--declaration", "buyers", "--json").document["entries"]) == 2
-    assert entries(counters) == [["buyers-members"]] * 2
-    assert counters("quarantine", "list", "--declaration", "revenue", "--json").document["entries"] == []
 
 
 def put_tagged(bench: Workbench, number: int, tags: str) -> None:

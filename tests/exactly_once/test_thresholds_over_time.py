@@ -87,7 +87,7 @@ def test_what_a_name_counts_before_its_baseline_is_added_crosses_no_line(usage: 
     calls.call(4)
     for step in backfill(calls.bench, calls.stream, names=["usage"]).steps():
         calls.call(3 if step.phase == "scanning" and calls.number < 7 else 0)
-    calls.bench.clock.advance(RUN_OPEN_AFTER)
+    calls.bench.clock.advance(RUN_OPEN_AFTER + 1)  # A record's time is in whole seconds.
     # As a process does that has read the registry since.
     calls.bench.deliver_all()
     assert calls.crossings() == [("3", "up")]

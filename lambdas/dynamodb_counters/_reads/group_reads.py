@@ -29,7 +29,7 @@ from dynamodb_counters._fold.page_layout import digest_of
 from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, parse_number, read_number, whole
 from dynamodb_counters._items.derived_fields import value_of
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK, TYPE
-from dynamodb_counters._reads.question import MAX_EXTREMES, MAX_LIMIT, ORDERS, Order
+from dynamodb_counters._reads.question import MAX_LIMIT, ORDERS, Order
 from dynamodb_counters._reads.span_reads import Distribution, read_distribution
 from dynamodb_counters._reads.table_reads import (
     Item,
@@ -242,7 +242,7 @@ class GroupReads(TableReads):
         """
         require_declaration(extremes, Extremes)
         require_choice("order", order, ORDERS)
-        require_count("count", count, MAX_EXTREMES)
+        require_count("count", count, MAX_LIMIT)
         group = given(values, fields)
         return read_extremes(self._table, extremes._parts[-1], group, order, count, consistent=consistent)
 

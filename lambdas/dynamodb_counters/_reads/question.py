@@ -61,10 +61,10 @@ ORDERS: Final = get_args(Order)
 SHARES: Final = ("0.5", "0.9", "0.95", "0.99", "1")
 _SHARES: Final = r"(0(\.[0-9]{1,6})?|1)(,(0(\.[0-9]{1,6})?|1)){0,19}"
 MAX_LIMIT: Final = 1000
-_LIMITS: Final = (100, MAX_LIMIT)
-MAX_EXTREMES: Final = 100
+_LIMIT: Final = 100
+"""What is listed by default."""
 _RANKED: Final = 10
-"""Of leaderboards and extremes: what is listed by default."""
+"""Of leaderboards and extremes."""
 
 _MOST_BARS: Final = 46
 """Steps that one looks at together."""
@@ -190,7 +190,7 @@ class Question:
     rolling: Annotated[timedelta | None, Option("Trailing span for each unit of time", parse_duration, _LENGTH)] = None
     p: Annotated[tuple[str, ...], Option("Shares of the percentiles; 1 is the maximum", _shares, _P)] = SHARES
     order: Annotated[str | None, Option("From which end; default: from both", schema={"enum": [*ORDERS]})] = None
-    limit: Annotated[int, Option("Most to list; a page may have fewer, even none", _integer(MAX_LIMIT))] = _LIMITS[0]
+    limit: Annotated[int, Option("Most to list; a page may have fewer, even none", _integer(MAX_LIMIT))] = _LIMIT
     next: Annotated[Position, Option("The 'next' of the page before", Position.parse)] = FIRST
     consistent: Annotated[bool, Option("Read strongly consistently, at twice the read units", *_FLAG)] = False
     scan: Annotated[bool, Option("Read the whole table, if nothing less will do", *_FLAG)] = False
@@ -310,8 +310,7 @@ def parameters_of(declared: Declaration | Event) -> set[str]:
 
 
 def limits_of(declared: Declaration | Event, resource: str) -> tuple[int, int]:
-    is_ranked, are_extremes = resource == "top", kind_of(declared) == "extremes"
-    return _RANKED if is_ranked or are_extremes else _LIMITS[0], MAX_EXTREMES if are_extremes else MAX_LIMIT
+    return _RANKED if resource == "top" or kind_of(declared) == "extremes" else _LIMIT, MAX_LIMIT
 
 
 def fields_of(

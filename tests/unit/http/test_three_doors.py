@@ -78,7 +78,7 @@ def counters() -> Iterator[CountersInMemory]:
         yield counters
 
 
-def numbers(answer: Any) -> Any:
+def numbers(answer: Any) -> Any:  # noqa: C901, PLR0911, PLR0912 - a row per kind
     """The numbers of an answer in Python, or of the document of another door, alike."""
     match answer:
         case Group():
