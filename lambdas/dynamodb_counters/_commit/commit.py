@@ -33,15 +33,7 @@ from dynamodb_counters._layouts import PageLevels
 from dynamodb_counters._quarantine.quarantine import DELTA, UNREADABLE, Quarantine, pack
 from dynamodb_counters._table import MAX_STATEMENT_CHARACTERS, Table, calls_of, time_left
 from dynamodb_counters.errors import CommitError
-from dynamodb_counters.exactly_once import (
-    PRUNED_AT,
-    Bound,
-    Looks,
-    Watermark,
-    old,
-    prune_request,
-    watermarks_of,
-)
+from dynamodb_counters.exactly_once import PRUNED_AT, Bound, Looks, Watermark, old, prune_request, watermarks_of
 
 
 @dataclass(slots=True)

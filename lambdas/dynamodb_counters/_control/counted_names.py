@@ -49,11 +49,7 @@ from dynamodb_counters._items.bookkeeping import typed_values
 from dynamodb_counters._layouts import PageLevels
 from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters._table import Remembered, Table
-from dynamodb_counters.errors import (
-    CheckpointError,
-    InvalidArgumentError,
-    UncountedError,
-)
+from dynamodb_counters.errors import CheckpointError, InvalidArgumentError, UncountedError
 
 Portion: TypeAlias = tuple[Plan, Sequence[Change]]
 """Consecutive changes of a shard, and the plan by which the same names count them."""

@@ -65,11 +65,7 @@ from dynamodb_counters._writes.chunk_writes import (
     erased_digests,
     write_entries,
 )
-from dynamodb_counters.errors import (
-    CountersError,
-    InvalidArgumentError,
-    MalformedImageError,
-)
+from dynamodb_counters.errors import CountersError, InvalidArgumentError, MalformedImageError
 
 _AT_A_TIME: Final = 256
 _LONG_OVER: Final = DAY

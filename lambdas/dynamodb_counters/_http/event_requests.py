@@ -14,12 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.event_attributes import Attribute, attributes_of, canonical_values
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._http.requests import (
-    ProblemError,
-    read_json,
-    require_own,
-    write_json,
-)
+from dynamodb_counters._http.requests import ProblemError, read_json, require_own, write_json
 from dynamodb_counters._items.conversions import event_seconds
 from dynamodb_counters._writes.event_items import typed_item
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError

@@ -36,13 +36,7 @@ from dynamodb_counters._reads.question import (
     options_of,
     resources_of,
 )
-from dynamodb_counters._reads.span_reads import (
-    Distribution,
-    WindowCount,
-    queries_of,
-    read_distribution,
-    read_spans,
-)
+from dynamodb_counters._reads.span_reads import Distribution, WindowCount, queries_of, read_distribution, read_spans
 from dynamodb_counters._timeline.tiers import read_cost, utc
 from dynamodb_counters.errors import InvalidArgumentError
 

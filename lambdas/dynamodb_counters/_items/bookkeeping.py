@@ -7,15 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from dynamodb_counters._items.table_schema import (
-    CHECKPOINT,
-    CHECKPOINT_PREFIX,
-    PK,
-    SEQUENCE_DIGITS,
-    SK,
-    TTL,
-    TYPE,
-)
+from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SEQUENCE_DIGITS, SK, TTL, TYPE
 from dynamodb_counters.exactly_once import Watermark
 
 _KINDS: Final[dict[str, tuple[str, Callable[[Any], Any]]]] = {

@@ -20,17 +20,7 @@ from typing import Any, Final
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import (
-    MAX_TTL_AGE,
-    NEW,
-    OLD,
-    Aside,
-    Change,
-    Origin,
-    Origins,
-    Record,
-    inserted,
-)
+from dynamodb_counters._fold.records import MAX_TTL_AGE, NEW, OLD, Aside, Change, Origin, Origins, Record, inserted
 from dynamodb_counters._items.bookkeeping import item_bytes, put_as_seen, update_as_seen
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import base64_text, binary, parse_number

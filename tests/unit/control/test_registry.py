@@ -8,17 +8,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import (
-    Aggregate,
-    Attr,
-    Count,
-    Counter,
-    Event,
-    Sum,
-    Threshold,
-    UncountedError,
-    Window,
-)
+from dynamodb_counters import Aggregate, Attr, Count, Counter, Event, Sum, Threshold, UncountedError, Window
 from dynamodb_counters._assumptions import FRESH, MOST_NAMES
 from dynamodb_counters._control.counted_names import CountedNames, NameStates, plan_of
 from dynamodb_counters._control.registry import (

@@ -12,16 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynamodb_counters import (
-    Aggregate,
-    Attr,
-    Attribute,
-    Distinct,
-    Event,
-    InvalidArgumentError,
-    Packed,
-    Window,
-)
+from dynamodb_counters import Aggregate, Attr, Attribute, Distinct, Event, InvalidArgumentError, Packed, Window
 from dynamodb_counters._declarations.groups import canonical_fields
 from dynamodb_counters._declarations.sources import EventIdentity
 from dynamodb_counters._writes.event_items import key_item, typed_item

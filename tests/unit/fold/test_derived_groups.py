@@ -8,15 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from dynamodb_counters import (
-    Aggregate,
-    Attribute,
-    Count,
-    Event,
-    Histogram,
-    InvalidArgumentError,
-    Sum,
-)
+from dynamodb_counters import Aggregate, Attribute, Count, Event, Histogram, InvalidArgumentError, Sum
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._items.conditions import number_reader, text_reader
 from dynamodb_counters.testing import QuarantinedRecordsError

@@ -10,16 +10,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import (
-    Aggregate,
-    Attribute,
-    Count,
-    Counter,
-    Event,
-    InvalidArgumentError,
-    UncountedError,
-    Window,
-)
+from dynamodb_counters import Aggregate, Attribute, Count, Counter, Event, InvalidArgumentError, UncountedError, Window
 from simulation.counters_in_memory import counters_in_memory
 from simulation.workbench import Workbench
 
