@@ -15,7 +15,6 @@ log_write_units_batch_1000: cost/log_three_aggregates_1000/write_units <= 1.6
 log_write_units_batch_10000: cost/log_three_aggregates_10000/write_units <= 1.35
 hot_aggregation_write_units: cost/hot/accept_and_watermark/aggregation_write_units <= 0.06
 hot_aggregation_to_not_exact: cost/hot/{accept_and_watermark / coalescing}/aggregation_write_units <= 1.02
-accept_calls: cost/hot/accept_and_watermark/accept_calls <= 0.05
 redelivery_error_percent: cost/redelivered/accept_and_watermark/error_percent <= 0
 window_read_units: windows/memory/packed_buckets/read_units <= 3
 window_read_calls: windows/memory/packed_buckets/read_calls <= 1

@@ -109,7 +109,7 @@ def test_expired_events_are_left_out_though_they_are_not_deleted_yet(store: Stor
 
 
 _WRONG: list[tuple[Any, Any, dict[str, Any], str]] = [
-    (_PLAIN, None, {}, "values for url"),
+    (_PLAIN, None, {}, "a value for each of url"),
     (_PLAIN, {"url": "/"}, {"start": datetime(2026, 1, 1)}, "invalid start="),  # noqa: DTZ001 - the mistake
     (_PACKED, {"url": 1 / 3}, {}, "invalid url=0.3333"),
     (_PACKED, "/", {}, "invalid values='/'"),

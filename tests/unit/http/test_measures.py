@@ -70,7 +70,7 @@ def test_extremes_from_either_end() -> None:
         ("sizes", {"last": "1h"}, "invalid last='1h': expected a field of 'sizes': url; or of p, consistent"),
         ("hourly", {"last": "366d"}, "invalid span='about 4392 read units': expected at most 650"),
         ("latest", {"order": "first"}, "invalid order='first': expected one of 'largest', 'smallest'"),
-        ("latest", {"limit": "101"}, "invalid limit="),
+        ("latest", {"limit": "1001"}, "invalid limit="),
         ("clients", {"p": "0.5"}, "invalid p='0.5': expected a field of"),
     ],
 )

@@ -127,7 +127,7 @@ def test_the_buckets_of_one_tenant_take_turns_with_those_of_others() -> None:
 
 def test_events_are_read_by_tenant() -> None:
     world = _World(_OWN, 3)
-    with pytest.raises(InvalidArgumentError, match="invalid values="):
+    with pytest.raises(InvalidArgumentError, match="invalid customer=None"):
         world.cold().events(_OWN)
 
 

@@ -127,7 +127,7 @@ def test_increment_refuses_a_number_dynamodb_cannot_hold(amount: Any) -> None:
     assert (refused.argument, refused.value) == ("amount", amount)
 
 
-@pytest.mark.parametrize(("values", "argument"), [({}, "url"), ({"uri": "/"}, "values"), ({"url": 0.1 + 0.2}, "url")])
+@pytest.mark.parametrize(("values", "argument"), [({}, "url"), ({"uri": "/"}, "uri"), ({"url": 0.1 + 0.2}, "url")])
 def test_increment_refuses_a_group_that_is_none(values: Any, argument: str) -> None:
     assert _refused(_PAGES, values, {"n": 1}).argument == argument
 
