@@ -170,10 +170,6 @@ COMMIT: Final = r"""
 - return PageUpdate(self.layout, self.page, kept or {self.deltas[0].group: None})
 + return PageUpdate(self.layout, self.page, kept or {self.deltas[0].group: {}})
 ? test_page_guards.py::test_a_page_moves_past_what_a_group_that_is_a_text_cannot_take
-* a request holds the groups of a page that are thought to be in it
-- if last is not None and last.shelf == shelf and number < last.end:
-+ if False:
-? test_page_guards.py::test_all_groups_of_a_batch_that_lie_in_a_page_are_in_one_request
 
 == _commit/commit.py
 * pages of members split
