@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 from dynamodb_counters._commit.commit import Committer, ItemDelta, Part
 from dynamodb_counters._control.registry import Entry
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._fold.deltas import Delta
+from dynamodb_counters._fold.fold import Delta
 from dynamodb_counters._fold.records import NEW, OLD, padded
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.bookkeeping import sequence_of

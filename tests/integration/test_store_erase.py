@@ -10,7 +10,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Packed, Sum
 from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._fold.deltas import Unfoldable
+from dynamodb_counters._fold.fold import Unfoldable
 from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.engines import Engine

@@ -54,7 +54,7 @@ from dynamodb_counters._control.run_items import Run, found_by
 from dynamodb_counters._declarations import Declaration, Direct
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.groups import with_below
-from dynamodb_counters._fold.deltas import Delta
+from dynamodb_counters._fold.fold import Delta
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._items.bookkeeping import update_as_seen

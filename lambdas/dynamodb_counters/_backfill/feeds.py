@@ -32,7 +32,7 @@ from dynamodb_counters._control.run_items import (
     scan_key,
     sums_of,
 )
-from dynamodb_counters._fold.deltas import Unfoldable
+from dynamodb_counters._fold.fold import Unfoldable
 from dynamodb_counters._fold.item_layout import group_of_item
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Origins, Record, created_of, stream_number

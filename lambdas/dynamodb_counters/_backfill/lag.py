@@ -15,8 +15,7 @@ from dynamodb_counters._commit.batch import intake
 from dynamodb_counters._control.counted_names import plan_of
 from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._declarations.groups import with_below
-from dynamodb_counters._fold.deltas import Delta
-from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.fold import Delta, fold
 from dynamodb_counters._fold.records import Record
 from dynamodb_counters._reads.table_reads import read_items
 from dynamodb_counters._table import Table

@@ -52,8 +52,7 @@ from dynamodb_counters._control.run_items import Run, sums_of, typed_runs
 from dynamodb_counters._declarations import Aggregate, Average, Count, Declaration, Direct, Event, Histogram, Window
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.groups import identity, typed_key
-from dynamodb_counters._fold.deltas import Delta
-from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.fold import Delta, fold
 from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout, closing_times, late_parts
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Origins, inserted, padded

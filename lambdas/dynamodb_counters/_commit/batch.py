@@ -19,8 +19,7 @@ from dynamodb_counters._control.counted_names import CountedNames
 from dynamodb_counters._control.run_items import ONLY_SHARD
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.crossings import crossings
-from dynamodb_counters._fold.deltas import Unfoldable
-from dynamodb_counters._fold.fold import fold, reason_of, surplus_of
+from dynamodb_counters._fold.fold import Unfoldable, fold, reason_of, surplus_of
 from dynamodb_counters._fold.records import OLD, ONE_TABLE, Change, Origins, Record, stream_number
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import PK, QUARANTINE, TYPE

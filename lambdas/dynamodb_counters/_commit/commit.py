@@ -19,8 +19,7 @@ from dynamodb_counters._assumptions import KEPT_LONGER, LONGEST_REQUEST
 from dynamodb_counters._commit.checkpoints import Checkpoints
 from dynamodb_counters._control.run_items import KEPT
 from dynamodb_counters._declarations.groups import Key, typed_key
-from dynamodb_counters._fold.deltas import Delta
-from dynamodb_counters._fold.fold import AppliedThrough, fold
+from dynamodb_counters._fold.fold import AppliedThrough, Delta, fold
 from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout
 from dynamodb_counters._fold.page_layout import BITS, Page, is_full
 from dynamodb_counters._fold.plan import Plan

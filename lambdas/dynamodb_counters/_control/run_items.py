@@ -17,8 +17,7 @@ from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 from dynamodb_counters._assumptions import SKEW
-from dynamodb_counters._fold.deltas import Folded, Unfoldable
-from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.fold import Folded, Unfoldable, fold
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import NEW, OLD, Change, Origin, padded

@@ -12,6 +12,7 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import localcontext
 from typing import Final, TypeAlias
 
@@ -24,18 +25,61 @@ from dynamodb_counters._fold.contributions import (
     is_late,
     require_storable_group,
 )
-from dynamodb_counters._fold.deltas import Delta, Folded, Unfoldable
-from dynamodb_counters._fold.item_layout import GroupKey, GroupRef
+from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout
 from dynamodb_counters._fold.page_layout import is_split
 from dynamodb_counters._fold.plan import Plan, Program, Source
 from dynamodb_counters._fold.records import NEW, OLD, Change, Record, is_erasure, is_expiry, single_image
 from dynamodb_counters._items.chunks import Row, decode_chunk, lost_rows
 from dynamodb_counters._items.conditions import Image
-from dynamodb_counters._items.conversions import EXACT
+from dynamodb_counters._items.conversions import EXACT, Number
 from dynamodb_counters._items.table_schema import CHUNK, COUNTED_IN, ERASED, TTL, TYPE
 from dynamodb_counters.errors import MalformedImageError
 
 _MANY: Final = 20
+
+
+@dataclass(eq=False, slots=True)
+class Delta:
+    """Addition of a batch to one group, and the padded sequence numbers of the first and last record behind it."""
+
+    layout: ItemLayout
+    group: GroupKey
+    first: str
+    last: str
+    measures: dict[str, Number] = field(default_factory=dict)
+
+    @property
+    def ref(self) -> GroupRef:
+        return self.layout.name, self.group
+
+
+@dataclass(frozen=True, slots=True)
+class Unfoldable:
+    """An image that the declarations `names` (none: all) could not fold; `record` holds no other image."""
+
+    sequence: str
+    image_name: str
+    record: Record
+    reason: str
+    names: tuple[str, ...] = ()
+
+    @property
+    def entry_id(self) -> str:
+        return f"{self.sequence}#{self.image_name}"
+
+
+@dataclass(slots=True)
+class Folded:
+    """One delta per group, what goes to quarantine instead, and how many contributions came too late, or too early."""
+
+    deltas: list[Delta] = field(default_factory=list)
+    unfoldable: list[Unfoldable] = field(default_factory=list)
+    late: int = 0
+    early: int = 0
+    skipped_types: Counter[str] = field(default_factory=Counter)
+    """Changes of items that `Items` would count but for a type that nothing declares, by type."""
+    changes: int = 0
+    """How many changes were folded, if there was a limit."""
 
 
 def _record_of_row(record: Record, image_name: str, row: Row, event: str) -> Record:

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, Final
 
-from dynamodb_counters._fold.deltas import Unfoldable
-from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.fold import Unfoldable, fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import MAX_TTL_AGE, NEW, OLD, Aside, Change, Origin, Origins, Record, inserted
 from dynamodb_counters._items.bookkeeping import item_bytes, put_as_seen, update_as_seen

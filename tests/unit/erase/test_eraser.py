@@ -6,7 +6,7 @@ from typing import Any
 
 from dynamodb_counters import Event
 from dynamodb_counters._erase.eraser import Eraser
-from dynamodb_counters._fold.deltas import Unfoldable
+from dynamodb_counters._fold.fold import Unfoldable
 from dynamodb_counters._quarantine.quarantine import Quarantine, list_quarantined, redrive
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock

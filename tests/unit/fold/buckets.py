@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any, cast
 
 from dynamodb_counters import Counters, Event, Window
-from dynamodb_counters._fold.deltas import Folded
+from dynamodb_counters._fold.fold import Folded
 from dynamodb_counters._fold.fold import fold as fold_changes
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from dynamodb_counters import Aggregate, Count, Event, Sum, Window
 from dynamodb_counters._commit.batch import intake
 from dynamodb_counters._declarations import Declarable, flatten
-from dynamodb_counters._fold.deltas import Folded
-from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.fold import Folded, fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._items.chunks import Row, Sign, encode_chunk

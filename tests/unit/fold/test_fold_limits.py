@@ -13,8 +13,7 @@ from dynamodb_counters import Aggregate, Count, Event, Window
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._fold import contributions
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES
-from dynamodb_counters._fold.deltas import Folded
-from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.fold import Folded, fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change, changes_of
 from dynamodb_counters._fold.updates import Update

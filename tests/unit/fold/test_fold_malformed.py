@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count, Event, Sum, Window
-from dynamodb_counters._fold.deltas import Delta
-from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.fold import Delta, fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from tests.unit.fold.streams import NOW, Image, Record, image, record

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from dynamodb_counters._fold.deltas import Unfoldable
+from dynamodb_counters._fold.fold import Unfoldable
 from dynamodb_counters._quarantine.quarantine import (
     MOST_BYTES,
     STATE,
