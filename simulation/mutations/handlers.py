@@ -100,7 +100,7 @@ HANDLERS: Final = r"""
 + refusals = [error for error in errors if error]
 ? test_crossings_are_delivered.py::test_a_crossing_that_is_refused_for_ever_holds_up_no_other
 
-== _fold/crossing_events.py
+== _fold/crossings.py
 * numbers beyond 64 bits are sent as numbers
 - return number if _INTEGERS[0] <= Decimal(number) <= _INTEGERS[1] else f'"{number}"'
 + return number

@@ -1,7 +1,8 @@
-"""Crossings: lines that the change of a group's item crosses. Pure, and alike in every delivery of a record.
+"""Crossings: lines that the change of a group's item crosses, also as EventBridge has them. Pure.
 
-A crossing is judged by the group's own record, old and new image in hand, and not by what the fold adds: written after
-the update, it would be lost by a crash between the two; written before, it might never come true.
+A crossing is alike in every delivery of a record. It is judged by the group's own record, old and new image
+in hand, and not by what the fold adds: written after the update, it would be lost by a crash between the two; written
+before, it might never come true.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from decimal import localcontext
+from decimal import Decimal, localcontext
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.groups import values_of
-from dynamodb_counters._declarations.thresholds import Threshold
+from dynamodb_counters._declarations.thresholds import DETAIL_TYPE, EVENT_SOURCE, Threshold
 from dynamodb_counters._fold.contributions import UNFOLDABLE
 from dynamodb_counters._fold.page_layout import is_split
 from dynamodb_counters._fold.plan import Plan
@@ -26,6 +27,19 @@ from dynamodb_counters._items.conversions import EXACT, Number, format_number, r
 from dynamodb_counters._items.table_schema import CROSSING, CROSSING_PREFIX, PK, SK, TYPE
 
 _NOTHING: Final[Image] = {}
+
+_TEXTS: Final = ("id", "threshold", "aggregate", "measure", "direction", "at", "sequence")
+_NUMBERS: Final = ("level", "old", "new")
+_MOST: Final = 10
+"""Entries of a request. https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEvents.html"""
+_INTEGERS: Final = (-(2**63), 2**63 - 1)
+"""The integers that PutEvents takes: the same page."""
+
+LASTING: Final = frozenset({"MalformedDetail", "InvalidArgument"})
+"""Codes with which EventBridge refuses an entry each time, whatever is repaired: no permission or quota is missing.
+
+https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEventsResultEntry.html
+"""
 
 
 def crossings(plan: Plan, changes: Iterable[Change], skipped: Counter[str]) -> list[Image]:
@@ -111,3 +125,38 @@ def _value(aggregate: Aggregate, threshold: Threshold, image: Image) -> Any:
 
 def _is_above(value: Number | None, level: Number) -> bool:
     return value is not None and value >= level
+
+
+def event_entry(crossing: Image, table_arn: str, bus: str) -> dict[str, Any]:
+    """The entry of PutEvents that an item of the outbox is, the same each time."""
+    detail = {name: crossing[name]["S"] for name in _TEXTS}
+    group = {name: text["S"] for name, text in crossing["group"]["M"].items()}
+    numbers = ",".join(f'"{name}":{_json_of(crossing[name]["S"]) if name in crossing else "null"}' for name in _NUMBERS)
+    return {
+        "Time": detail["at"],
+        "Source": EVENT_SOURCE,
+        "DetailType": DETAIL_TYPE,
+        "Resources": [table_arn],
+        "EventBusName": bus,
+        "Detail": f"{json.dumps(detail | {'group': group})[:-1]},{numbers}}}",
+    }
+
+
+def _json_of(number: str) -> str:
+    """A canonical text of a number, which is JSON with all its digits; beyond 64 bits, in quotes."""
+    return number if _INTEGERS[0] <= Decimal(number) <= _INTEGERS[1] else f'"{number}"'
+
+
+def in_requests(crossings: Iterable[Image]) -> Iterator[list[Image]]:
+    """Cut crossings into requests, in order: a group's next one is sent once EventBridge has taken the one before."""
+    request: list[Image] = []
+    groups: list[object] = []
+    for crossing in crossings:
+        group = (crossing["threshold"], crossing["aggregate"], crossing["group"])
+        if group in groups or len(request) == _MOST:
+            yield request
+            request, groups = [], []
+        request.append(crossing)
+        groups.append(group)
+    if request:
+        yield request

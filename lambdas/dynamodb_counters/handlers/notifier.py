@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters import _clients
 from dynamodb_counters._assumptions import LONGEST_REQUEST
-from dynamodb_counters._fold.crossing_events import LASTING, event_entry, in_requests
+from dynamodb_counters._fold.crossings import LASTING, event_entry, in_requests
 from dynamodb_counters._fold.records import NEW
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters.handlers._metering import add_metrics

@@ -22,7 +22,7 @@ from botocore.config import Config
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declarable, Declaration, Items, TableKeys, flatten, require_consistent
-from dynamodb_counters._fold.crossing_events import event_entry
+from dynamodb_counters._fold.crossings import event_entry
 from dynamodb_counters._fold.records import MAX_TTL_AGE, Record, table_of
 from dynamodb_counters._items.table_schema import CROSSING, LEADERBOARD, PK, QUARANTINE, RANKING_INDEX, SCORE, SK, TYPE
 from dynamodb_counters._quarantine.quarantine import STATE, WAITING, Quarantined, read_quarantine_item

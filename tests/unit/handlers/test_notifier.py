@@ -15,7 +15,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from dynamodb_counters import Aggregate, Average, Count, Event, Sum, Threshold
-from dynamodb_counters._fold.crossing_events import event_entry, in_requests
+from dynamodb_counters._fold.crossings import event_entry, in_requests
 from dynamodb_counters.handlers import _metering
 from simulation.aws.json_integers import is_malformed
 from simulation.counters_in_memory import counters_in_memory

@@ -24,7 +24,7 @@ from aws_cdk import aws_s3 as s3
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, ThresholdEvents
 from dynamodb_counters import Aggregate, Items, TableKeys, Threshold
 from dynamodb_counters._declarations.codec import decode
-from dynamodb_counters._fold.crossing_events import event_entry
+from dynamodb_counters._fold.crossings import event_entry
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.handlers.test_notifier import ARN, BUSY, crossed
 from tests.unit.infra.support import (

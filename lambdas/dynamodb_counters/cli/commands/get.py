@@ -13,7 +13,7 @@ import click
 from dynamodb_counters._control.registry import threshold_name
 from dynamodb_counters._declarations import TimeWeighted, Window
 from dynamodb_counters._declarations.measures import DIVISION
-from dynamodb_counters._fold.crossing_events import event_entry
+from dynamodb_counters._fold.crossings import event_entry
 from dynamodb_counters._http.requests import read_json
 from dynamodb_counters._http.resources import Document, answer
 from dynamodb_counters._items.table_schema import CROSSING_PREFIX
