@@ -7,6 +7,7 @@ moment of the interval. The periods of a zone follow each other without gap or o
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from calendar import monthrange
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -311,11 +312,5 @@ def _midnight(day: date, zone: tzinfo) -> int:
     if _local(start, zone).replace(tzinfo=None) == wall:
         return start
     # The clocks skip midnight: the offsets before and after the change give moments on both sides of it.
-    before = math.floor(wall.replace(tzinfo=zone, fold=1).timestamp())
-    while before < start:
-        middle = (before + start) // 2
-        if _local(middle, zone).replace(tzinfo=None) < wall:
-            before = middle + 1
-        else:
-            start = middle
-    return start
+    moments = range(math.floor(wall.replace(tzinfo=zone, fold=1).timestamp()), start)
+    return moments.start + bisect_left(moments, wall, key=lambda moment: _local(moment, zone).replace(tzinfo=None))
