@@ -17,7 +17,7 @@ from dynamodb_counters._items.chunks import Chunk
 from dynamodb_counters._items.conditions import (
     LIST_MARK,
     Image,
-    compile_where,
+    compile_condition,
     is_plain,
     number_reader,
     reader,
@@ -62,13 +62,10 @@ Contribute: TypeAlias = Callable[[Image, float | None], tuple[Contribution, ...]
 def compile_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
     # An aggregate's item has its fields and measures under their whole names: "address.city", "tags[]", "price.sum".
     literal = isinstance(declaration.source, Aggregate)
-    holds = compile_where(declaration.where, literal=literal)
-    fields, measures = declaration.fields, declaration.measures
-    compiled = [compile_measure(name, measure, literal=literal) for name, measure in measures.items()]
-
-    def numbers_of(image: Image) -> Numbers:
-        return tuple([pair for numbers in compiled for pair in numbers(image) if pair[1]])
-
+    where = declaration.where
+    holds = None if where is None else compile_condition(where, literal=literal)
+    fields = declaration.fields
+    numbers_of = _compile_numbers(declaration.measures, literal=literal)
     if not literal and any(field.endswith(LIST_MARK) for field in fields):
         groups_of = _compile_groups(declaration)
 
@@ -81,14 +78,6 @@ def compile_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
         return contribute_each
 
     group_of = compile_group(fields, literal=literal)
-    if all(isinstance(measure, Count) for measure in measures.values()):
-        # As of most: every image adds the same.
-        constant = tuple((name, 1) for name in measures)
-
-        def contribute_constant(image: Image, _: float | None) -> tuple[Contribution, ...]:
-            return ((layout, group_of(image), constant),) if holds is None or holds(image) else ()
-
-        return contribute_constant
 
     def contribute(image: Image, _: float | None) -> tuple[Contribution, ...]:
         if holds is not None and not holds(image):
@@ -97,6 +86,15 @@ def compile_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
         return ((layout, group_of(image), numbers),) if numbers else ()
 
     return contribute
+
+
+def _compile_numbers(measures: Mapping[str, Measure], *, literal: bool) -> Callable[[Image], Numbers]:
+    if all(isinstance(measure, Count) for measure in measures.values()):
+        # As of most: every image adds the same.
+        constant = tuple((name, 1) for name in measures)
+        return lambda _: constant
+    compiled = [compile_measure(name, measure, literal=literal) for name, measure in measures.items()]
+    return lambda image: tuple([pair for numbers in compiled for pair in numbers(image) if pair[1]])
 
 
 ByColumns: TypeAlias = Callable[[Chunk], list[Contribution] | None]
@@ -242,7 +240,7 @@ class EarlyError(MalformedImageError):
 
 
 def compile_window(layout: ItemLayout, declaration: Window) -> Contribute:
-    holds = compile_where(declaration.where)
+    holds = None if declaration.where is None else compile_condition(declaration.where)
     group_of = compile_group(declaration.fields)
     numbers_of = compile_measure(TOTAL, declaration.measure)
     is_weighted = isinstance(declaration.measure, TimeWeighted)

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import localcontext
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from dynamodb_counters._fold.contributions import (
     LATE,
@@ -34,8 +34,6 @@ from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import EXACT, Number
 from dynamodb_counters._items.table_schema import CHUNK, COUNTED_IN, ERASED, TTL, TYPE
 from dynamodb_counters.errors import MalformedImageError
-
-_MANY: Final = 20
 
 
 @dataclass(eq=False, slots=True)
@@ -151,7 +149,7 @@ class _Folding:
                 minus = () if old is None else self._contributions(change, OLD)
                 if plus and minus:
                     # Contributions of both images have not changed and must cause no write.
-                    plus, minus = _without(plus, minus), _without(minus, plus)
+                    plus, minus = _difference(plus, minus)
             elif old is not None:
                 minus = self._contributions(change, OLD)
             else:
@@ -331,20 +329,17 @@ def _not_aside(programs: Sequence[Program], change: Change, image_name: str) -> 
     return [program for program in programs if not change.is_aside(image_name, program.layout.name)]
 
 
-def _without(some: Sequence[Contribution], others: Sequence[Contribution]) -> list[Contribution]:
-    # Each cancels one: a chunk contributes some of them repeatedly.
-    if len(others) >= _MANY:
-        left = Counter(others)
-        cancelled = [left[contribution] > 0 and not left.subtract((contribution,)) for contribution in some]
-        return [contribution for contribution, is_gone in zip(some, cancelled, strict=True) if not is_gone]
-    # A few are found faster than hashed.
-    known, kept = [*others], []
-    for contribution in some:
-        if contribution in known:
-            known.remove(contribution)
+def _difference(
+    plus: Iterable[Contribution], minus: Iterable[Contribution]
+) -> tuple[list[Contribution], list[Contribution]]:
+    """Contributions less those of both, of which each cancels one: a chunk contributes some of them repeatedly."""
+    left, kept = Counter(minus), []
+    for contribution in plus:
+        if left.get(contribution):
+            left[contribution] -= 1
         else:
             kept.append(contribution)
-    return kept
+    return kept, list(left.elements())
 
 
 def _reasons(failed: Mapping[str, Exception]) -> str:

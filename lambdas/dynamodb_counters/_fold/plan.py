@@ -24,7 +24,7 @@ from dynamodb_counters._fold.contributions import (
 )
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.page_layout import PageLayout
-from dynamodb_counters._items.conditions import Image, Predicate, compile_where
+from dynamodb_counters._items.conditions import Image, Predicate, compile_condition
 from dynamodb_counters._items.conversions import EXACT
 from dynamodb_counters._items.key_templates import is_hashed
 from dynamodb_counters._items.table_schema import (
@@ -159,10 +159,10 @@ def _compiled(declaration: Declaration) -> Program:
 
 
 def _of_items(items: Items) -> Source:
-    looks_at_type = items.where is not None and TYPE in items.where._attributes
-    return Source(
-        compile_where(items.where), show_foreign(items), ttl=items._table_keys.ttl, looks_at_type=looks_at_type
-    )
+    where = items.where
+    holds = None if where is None else compile_condition(where)
+    looks_at_type = where is not None and TYPE in where._attributes
+    return Source(holds, show_foreign(items), ttl=items._table_keys.ttl, looks_at_type=looks_at_type)
 
 
 def _is_of(image: Image, source: Source) -> bool:

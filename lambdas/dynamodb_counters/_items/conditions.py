@@ -291,11 +291,6 @@ class Attr:
         return Condition(name, self.name, (value,))
 
 
-def compile_where(where: Condition | None, *, literal: bool = False) -> Predicate | None:
-    """The test of a declaration's `where`; None if it has none."""
-    return None if where is None else compile_condition(where, literal=literal)
-
-
 def compile_condition(condition: Condition, *, literal: bool = False) -> Predicate:
     """A function that tests an item image; `literal` as for `reader`."""
     name, attribute = condition.operator, condition.attribute
