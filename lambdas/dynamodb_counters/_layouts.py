@@ -96,13 +96,12 @@ class PageLevels(Remembered):
 
     def __init__(self, table: Table) -> None:
         super().__init__(table)
-        self._known: dict[tuple[str, str], dict[int, int]] = {}
+        self._known: dict[tuple[str, str, int], int] = {}
         self._latest: dict[tuple[str, str], int] = {}
         self._guessed: set[tuple[str, str, int]] = set()
         """Pages whose level is known to be less only because another one is not there."""
         self._lost: set[tuple[str, str, int]] = set()
         """Pages that are not there, though the page that each has split off from says so."""
-        self._size = 0
 
     def clear(self) -> None:
         """Forget all pages, as a name may have been emptied and filled anew."""
@@ -110,10 +109,11 @@ class PageLevels(Remembered):
 
     def locate(self, name: str, shelf: str, number: int) -> Page:
         """The page in which a hash lies as far as is known; an unknown level is taken to be the latest one met."""
-        known, level = self._known.get((name, shelf), {}), self._latest.get((name, shelf), 0)
+        known, level = self._known, self._latest.get((name, shelf), 0)
         # Pages differ by few levels: one that is known may hold it all the same.
-        level = next((each for each in range(level + 3) if known.get(_first(number, each)) == each), level)
-        while (there := known.get(_first(number, level), level)) > level:
+        near = range(level + 3)
+        level = next((each for each in near if known.get((name, shelf, _first(number, each))) == each), level)
+        while (there := known.get((name, shelf, _first(number, level)), level)) > level:
             # On to the page that split off before the hashes part.
             level = min(there, BITS + 1 - (number ^ _first(number, level)).bit_length())
         first = _first(number, level)
@@ -125,30 +125,26 @@ class PageLevels(Remembered):
         The page of level 0 is there before its first update. One that is not there, though it has split off, has
         expired, or a restore lacks it: the next update creates it.
         """
-        if item:
-            self._lost.discard((name, page.shelf, page.first))
-            self._note(name, page.shelf, page.first, level_of(item))
-            return level_of(item) == page.level
-        if page.first:
-            born, known = _born(page.first), self._known.get((name, page.shelf), {})
-            before = _first(page.first, born - 1)
-            known.pop(page.first, None)
-            if known.get(before, 0) >= born and (name, page.shelf, before) not in self._guessed:
-                self._lost.add((name, page.shelf, page.first))
-                return page.is_lost
-            # Its groups are still with the page that it is to split off from, of whatever level.
-            self._note(name, page.shelf, before, born - 1, is_guess=True)
-            return False
-        self._note(name, page.shelf, 0, 0)
-        return page.level == 0
+        asked = (name, page.shelf, page.first)
+        if item or not page.first:
+            self._lost.discard(asked)
+            self._note(asked, level_of(item or {}))
+            return level_of(item or {}) == page.level
+        born = _born(page.first)
+        before = (name, page.shelf, _first(page.first, born - 1))
+        self._known.pop(asked, None)
+        if self._known.get(before, 0) >= born and before not in self._guessed:
+            self._lost.add(asked)
+            return page.is_lost
+        # Its groups are still with the page that it is to split off from, of whatever level.
+        self._note(before, born - 1, is_guess=True)
+        return False
 
-    def _note(self, name: str, shelf: str, first: int, level: int, *, is_guess: bool = False) -> None:
-        if self._size >= _MOST_KNOWN:
+    def _note(self, page: tuple[str, str, int], level: int, *, is_guess: bool = False) -> None:
+        if len(self._known) >= _MOST_KNOWN:
             self.clear()
-        known = self._known.setdefault((name, shelf), {})
-        self._size += first not in known
-        known[first] = self._latest[name, shelf] = level
-        (self._guessed.add if is_guess else self._guessed.discard)((name, shelf, first))
+        self._known[page] = self._latest[page[:2]] = level
+        (self._guessed.add if is_guess else self._guessed.discard)(page)
 
 
 def _first(number: int, level: int) -> int:

@@ -128,14 +128,14 @@ WRITES: Final = r"""
 
 == _layouts.py
 * a page is taken for lost by what was guessed of another
-- >= born and (name, page.shelf, before) not in self._guessed:
+- >= born and before not in self._guessed:
 + >= born:
 ? test_page_guards.py::test_a_page_is_lost_only_by_the_word_of_the_page_that_it_has_split_off_from
 * a page that has not split off yet has no groups
-- return False
--         self._note(name, page.shelf, 0, 0)
-+ return True
-+         self._note(name, page.shelf, 0, 0)
+- is_guess=True)
+-         return False
++ is_guess=True)
++         return True
 ? test_page_guards.py::test_a_reader_that_guesses_wrong_asks_on
 
 == _reads/table_reads.py
