@@ -195,14 +195,9 @@ def plan_queries(tiers: tuple[Tier, ...], interval: Interval) -> list[Span]:
 
 
 def read_cost(spans: Sequence[Span]) -> float:
-    """Read units of Queries over full buckets, eventually consistent; their overhead included."""
-    return sum(_QUERY_OVERHEAD + read_units(span) for span in spans)
-
-
-def read_units(span: Span) -> float:
-    """Read units of one Query over full buckets, eventually consistent: half of the started 4 KB."""
-    first, last = span.buckets
-    return math.ceil((last - first + 1) * span.tier.item_bytes / _READ_BYTES) / 2
+    """Read units of Queries over full buckets, eventually consistent: half of the started 4 KB, and their overhead."""
+    sizes = [(last - first + 1) * span.tier.item_bytes for span in spans for first, last in [span.buckets]]
+    return sum(_QUERY_OVERHEAD + math.ceil(size / _READ_BYTES) / 2 for size in sizes)
 
 
 Period: TypeAlias = Literal["hour", "day", "week", "month", "year"]
@@ -212,8 +207,6 @@ MAX_STEPS: Final = 10_000
 
 _SHORTEST: Final = {"hour": HOUR, "day": DAY, "week": 7 * DAY, "month": 28 * DAY, "year": 365 * DAY}
 """The shortest length of each period, in seconds; where clocks change, an hour less."""
-
-_LAST_DAY: Final = 31
 
 
 def time_zone(tz: str | tzinfo) -> tzinfo:
@@ -233,7 +226,7 @@ ANCHORS: Final = "1 to 31 of months, else 1"
 
 def require_anchor(anchor: int, period: object) -> None:
     """Refuse a first day that no month has, or that another period cannot have."""
-    if type(anchor) is not int or not 1 <= anchor <= (_LAST_DAY if period == "month" else 1):
+    if type(anchor) is not int or not 1 <= anchor <= (31 if period == "month" else 1):
         raise InvalidArgumentError("anchor", anchor, ANCHORS)
 
 
