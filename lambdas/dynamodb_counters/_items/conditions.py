@@ -111,15 +111,11 @@ def texts_reader(path: str) -> Callable[[Image], list[str]]:
 
     def read(image: Image) -> list[str]:
         value = present(find(image), path)
-        if "L" in value:
-            texts = [_text(member, path) for member in value["L"]]
-        elif "SS" in value:
-            texts = list(value["SS"])
-        elif "NS" in value:
-            texts = [format_number(parse_number(text)) for text in value["NS"]]
-        else:
+        kind = next((kind for kind in ("L", "SS", "NS") if kind in value), None)
+        if kind is None:
             raise MalformedImageError(f"attribute {path!r} is neither a list nor a set of strings or numbers")
-        return list(dict.fromkeys(texts))
+        members = value["L"] if kind == "L" else [{kind[0]: text} for text in value[kind]]
+        return list(dict.fromkeys([_text(member, path) for member in members]))
 
     return read
 

@@ -30,17 +30,17 @@ SMALLEST_EXPONENT = -130
 
 
 def parse_number(text: str) -> Number:
-    """The number of ``{"N": text}``; ValueError for text that is not a finite number."""
+    """The number of ``{"N": text}``; MalformedImageError for text that is not a finite number."""
     try:
         return int(text)
     except ValueError:
         pass
     try:
         value = Decimal(text)
-    except DecimalException as error:
-        raise ValueError(f"{text!r} is not a number") from error
+    except DecimalException:
+        value = Decimal("NaN")
     if not value.is_finite():
-        raise ValueError(f"{text!r} is not a finite number")
+        raise MalformedImageError(f"{text!r:.80} is not a finite number")
     return value
 
 
@@ -58,24 +58,22 @@ def require_storable(argument: str, value: object) -> Number:
     """Return a number that DynamoDB stores unchanged; refuse anything else under the name `argument`."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise InvalidArgumentError(argument, value, "an int or Decimal (floats are not exact)")
-    decimal = Decimal(value)
-    if not decimal.is_finite():
-        raise InvalidArgumentError(argument, value, "a finite number")
-    if decimal and len(_significant_digits(decimal)) > MAX_NUMBER_DIGITS:
-        raise InvalidArgumentError(argument, value, f"at most {MAX_NUMBER_DIGITS} significant digits")
-    if decimal and not SMALLEST_EXPONENT <= decimal.adjusted() <= LARGEST_EXPONENT:
-        raise InvalidArgumentError(argument, value, "a magnitude from 1E-130 to 9.9E+125")
+    number = Decimal(value)
+    is_in_range = not number or SMALLEST_EXPONENT <= number.adjusted() <= LARGEST_EXPONENT
+    if not (number.is_finite() and is_in_range and fits(value)):
+        allowed = f"0 or a magnitude from 1E-130 to 9.9E+125, of at most {MAX_NUMBER_DIGITS} significant digits"
+        raise InvalidArgumentError(argument, value, allowed)
     return value
 
 
 def fits(*values: Number) -> bool:
     """Whether DynamoDB stores finite numbers without rounding: up to 38 significant digits."""
-    for value in values:
-        if isinstance(value, int) and -_BEYOND < value < _BEYOND:
-            continue  # Counts take this shortcut.
-        if len(_significant_digits(Decimal(value))) > MAX_NUMBER_DIGITS:
-            return False
-    return True
+    return all(
+        # Counts take the shortcut.
+        (isinstance(value, int) and -_BEYOND < value < _BEYOND)
+        or len(significant_digits(Decimal(value))) <= MAX_NUMBER_DIGITS
+        for value in values
+    )
 
 
 def whole(number: Number) -> Number:
@@ -92,7 +90,7 @@ def read_number(item: Mapping[str, Any], name: str) -> Number:
     return whole(parse_number(item[name]["N"])) if name in item else 0
 
 
-def _significant_digits(value: Decimal) -> str:
+def significant_digits(value: Decimal) -> str:
     return "".join(map(str, value.as_tuple().digits)).strip("0")
 
 
@@ -129,13 +127,11 @@ def _moment(name: str, value: datetime) -> str:
 
 
 def _number(name: str, value: float) -> Number:
-    if not math.isfinite(value):
-        raise InvalidArgumentError(name, value, "a finite number")
     if value.is_integer() and abs(value) < _FIRST_AMBIGUOUS:
         return int(value)
     # Subclasses such as NumPy's print themselves otherwise.
     number = Decimal(float.__repr__(value))
-    if len("".join(map(str, number.as_tuple().digits)).rstrip("0")) > _FLOAT_DIGITS:
+    if len(significant_digits(number)) > _FLOAT_DIGITS:
         allowed = f"a float of at most {_FLOAT_DIGITS} digits, which is exact: round it, or pass a Decimal or int"
         raise InvalidArgumentError(name, value, allowed)
     return whole(require_storable(name, number))
@@ -267,10 +263,7 @@ def _number_seconds(value: Mapping[str, Any]) -> int:
     text = value.get("N")
     if text is None:
         raise MalformedImageError(f"{value_text(value)} is not a time: expected a string or a number")
-    try:
-        number = parse_number(text)
-    except ValueError as error:
-        raise MalformedImageError(str(error)) from None
+    number = parse_number(text)
     if -_FIRST_MILLISECONDS < number < _FIRST_MILLISECONDS:
         return math.floor(number)
     if -_FIRST_MICROSECONDS < number < _FIRST_MICROSECONDS:

@@ -27,6 +27,7 @@ from dynamodb_counters._items.conversions import (
     event_seconds,
     format_number,
     parse_number,
+    significant_digits,
     value_text,
     whole,
 )
@@ -97,7 +98,7 @@ def ordered_text(value: Mapping[str, Any]) -> str:
     number = Decimal(parse_number(value["N"]))
     if not number:
         return "o"
-    digits = "".join(map(str, number.as_tuple().digits)).strip("0")
+    digits = significant_digits(number)
     place = number.adjusted() - SMALLEST_EXPONENT
     if number > 0:
         return f"p{place:03d}{digits}"

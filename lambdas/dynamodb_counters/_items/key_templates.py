@@ -73,11 +73,9 @@ class KeyTemplate:
 
     def parse(self, key: str) -> dict[str, str]:
         """The text of each field of a rendered key; MalformedImageError if it is hashed or of another template."""
-        if HASH_MARKER in key:
-            raise MalformedImageError(f"{key!r} holds a hash of its values")
-        match = self._pattern.fullmatch(key)
+        match = None if is_hashed(key) else self._pattern.fullmatch(key)
         if match is None:
-            raise MalformedImageError(f"{key!r} does not match {self.text!r}")
+            raise MalformedImageError(f"{key!r} does not match {self.text!r}, or holds a hash of its values")
         try:
             return {name: unescape(text) for name, text in zip(self.fields, match.groups(), strict=True)}
         except UnicodeDecodeError:

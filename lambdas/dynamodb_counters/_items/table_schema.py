@@ -72,7 +72,6 @@ BASELINE: Final = "_b"
 REPAIRED: Final = "_r"
 """The watermark of the last repair of an item: repairs are numbered from 1 on."""
 
-
 CROSSING: Final = "_crossing"
 """The type of the items in the outbox of thresholds, which no declaration can have as its name."""
 

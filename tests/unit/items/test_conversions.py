@@ -94,11 +94,11 @@ def test_values_with_a_clear_meaning_are_stored_and_stand_in_keys(value: Any, ty
     [
         (datetime(2026, 11, 20), "a datetime with a time zone, such as datetime.now"),  # noqa: DTZ001
         (datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1))), "a moment in the years 1 to 9999"),
-        (math.nan, "a finite number"),
-        (-math.inf, "a finite number"),
+        (math.nan, "0 or a magnitude"),
+        (-math.inf, "0 or a magnitude"),
         (0.1 + 0.2, "a float of at most 15 digits, which is exact: round it, or pass a Decimal or int"),
         (2.0**53, "a float of at most 15 digits"),
-        (1e300, "a magnitude"),
+        (1e300, "0 or a magnitude"),
     ],
 )
 def test_ambiguous_values_are_refused_with_advice(value: Any, advice: str) -> None:
