@@ -188,16 +188,12 @@ def compile_group(fields: tuple[str, ...], *, literal: bool = False) -> Callable
 def require_storable_group(group: GroupKey) -> GroupKey:
     """Return a group, unless its texts are too long for its item."""
     texts = [text for text in group if isinstance(text, str)]
-    if (size := sum(map(_bytes, texts))) > MAX_GROUP_BYTES:
+    if (size := len("".join(texts).encode())) > MAX_GROUP_BYTES:
         found = ", ".join(f"{text:.20}…" for text in texts)
         raise MalformedImageError(
             f"invalid group {found!r:.200}: expected at most {MAX_GROUP_BYTES} bytes, found {size}"
         )
     return group
-
-
-def _bytes(text: str) -> int:
-    return len(text.encode())
 
 
 def _compile_groups(declaration: Aggregate) -> Callable[[Image], list[GroupKey]]:
@@ -213,7 +209,8 @@ def _compile_groups(declaration: Aggregate) -> Callable[[Image], list[GroupKey]]
                 f"invalid group {', '.join(map(repr, fields))}: "
                 f"expected at most {most} groups of {declaration.name!r} per item, found {found}"
             )
-        require_storable_group(tuple([max(texts, key=_bytes, default="") for texts in choices]))
+        longest = [max(texts, key=lambda text: len(text.encode()), default="") for texts in choices]
+        require_storable_group(tuple(longest))
         return list(product(*choices))
 
     return groups_of

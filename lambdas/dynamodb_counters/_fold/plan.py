@@ -94,8 +94,11 @@ class Plan:
                 self._untyped.setdefault(source.name, _of_items(source)).programs.append(program)
                 continue
             self._names.add(source.name)
-            made = _of_groups(source) if isinstance(source, Aggregate) else Source()
-            [counted] = self._by_type.setdefault(source.name, (made,))
+            counted = Source()
+            if isinstance(source, Aggregate):
+                counted.show = _as_source(source)
+                counted.pages = ActivePages(source) if source._longest else ItemLayout(source).pages
+            [counted] = self._by_type.setdefault(source.name, (counted,))
             counted.programs.append(program)
             if isinstance(source, Event):
                 counted_once = Source(programs=counted.programs, insert_is_counted=True)
@@ -136,11 +139,6 @@ class Plan:
 
     def _is_ours(self, name: str) -> bool:
         return name in OWN_TYPES or name.removesuffix(ONCE_SUFFIX).removesuffix(PACK_SUFFIX) in self._names
-
-
-def _of_groups(aggregate: Aggregate) -> Source:
-    pages = ActivePages(aggregate) if aggregate._longest else ItemLayout(aggregate).pages
-    return Source(show=_as_source(aggregate), pages=pages)
 
 
 def _compiled(declaration: Declaration) -> Program:

@@ -20,8 +20,6 @@ from dynamodb_counters.errors import MalformedImageError
 Record: TypeAlias = Mapping[str, Any]
 """A stream record as Lambda delivers it."""
 
-_NO_IMAGE: Final[Image] = {}
-
 NEW: Final = "NewImage"
 OLD: Final = "OldImage"
 
@@ -32,11 +30,9 @@ MAX_TTL_AGE: Final = 5 * 365 * 86_400
 """Seconds after which the TTL process leaves an expired item alone, so that a ``ttl`` of other meaning is none.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-before-you-start.html"""
 
-
 Aside: TypeAlias = Mapping[str, tuple[frozenset[str] | None, bool]]
 """By image of a record that earlier deliveries put aside: the declarations by which it waits, None for all; and whether
 its own entry is there, beside which is put what else waits of it."""
-
 
 QuarantinedDelta: TypeAlias = tuple[str, tuple[Any, ...], tuple[tuple[str, Number], ...]]
 """A delta that its item could not take: declaration, group key, and what to add."""
@@ -102,7 +98,7 @@ def single_image(record: Record, image_name: str) -> Record:
 def is_erasure(record: Record) -> bool:
     """Whether an event was erased with its counts kept, or rows of erased events were taken out of a chunk."""
     images = record["dynamodb"]
-    new, old = images.get(NEW) or _NO_IMAGE, images.get(OLD) or _NO_IMAGE
+    new, old = images.get(NEW) or {}, images.get(OLD) or {}
     if CHUNK in old:
         return CHUNK in new and new.get(ERASED) != old.get(ERASED)
     if ERASED in old and record.get("eventName") == "REMOVE":

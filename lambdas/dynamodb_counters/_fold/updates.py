@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from dynamodb_counters._declarations.groups import typed_key
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._fold.page_layout import Page
 from dynamodb_counters._items.bookkeeping import WRITE_UNIT_BYTES, conditional
@@ -47,19 +48,17 @@ class Update:
 
     def request(self, table_name: str, bound: Bound | None = None) -> dict[str, Any]:
         """Return arguments of UpdateItem, or of ``Update`` in a transaction; with a bound, if a watermark is below."""
-        key = {PK: {"S": self.key[PK]}, SK: {"S": self.key[SK]}}
-        return update_request(
-            table_name, key, self.attributes, self._added, bound, is_common=not isinstance(self, PageUpdate)
-        )
+        key, is_common = typed_key(self.key), not isinstance(self, PageUpdate)
+        return update_request(table_name, key, self.attributes, self._added, bound, is_common=is_common)
 
     def statement(self, table_name: str, bound: Bound) -> dict[str, Any]:
         """Return the same update in PartiQL, which refuses an item that lacks one of the numbers, or is not there."""
         watermark, below = bound
         clauses = _clauses(tuple(self.attributes), tuple(self._added), watermark)
-        key = {"S": self.key[PK]}, {"S": self.key[SK]}
+        key = typed_key(self.key)
         return {
             "Statement": f"UPDATE {_quoted(table_name)} {clauses}",
-            "Parameters": [*self.attributes.values(), *self._added.values(), *key, below],
+            "Parameters": [*self.attributes.values(), *self._added.values(), *key.values(), below],
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
 
