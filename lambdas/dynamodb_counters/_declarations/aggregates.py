@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
 
 from dynamodb_counters._declarations import checks
-from dynamodb_counters._declarations.checks import Fields, named_key
+from dynamodb_counters._declarations.checks import Fields, named_key, require
 from dynamodb_counters._declarations.event_attributes import Attribute, KnownAttributes
 from dynamodb_counters._declarations.measures import Count, Measure, Sum, TimeWeighted, given_measures, shown
 from dynamodb_counters._declarations.sources import Direct, Event, Items, Keyed
@@ -80,17 +80,12 @@ def require_counting(declared: Any, *sources: type) -> None:
     """Refuse a name, a source of another kind, and how its items are not to be chosen or to expire."""
     checks.require_arguments(declared)
     source, where = declared.source, declared.where
-    if not isinstance(source, sources):
-        *names, last = (kind.__name__ for kind in sources)
-        raise InvalidArgumentError("source", source, f"an {', '.join(names)} or {last}")
+    require(isinstance(source, sources), "source", source, f"an {' or '.join(kind.__name__ for kind in sources)}")
     checks.require_where(where, bookkeeping=isinstance(source, Items) and source.keys is not None)
     if where is not None and not isinstance(source, Aggregate):
         checks.require_no_member("where", where._attributes)
-        own = [name for name in where._attributes if name in (PK, SK, TTL)]
-        if own and isinstance(source, Event) and source.packed is not None:
-            raise InvalidArgumentError(
-                "where", own[0], f"an attribute of {source.name!r}, which has no item of its own"
-            )
+        for name in where._attributes if isinstance(source, Event) and source.packed is not None else ():
+            require(name not in (PK, SK, TTL), "where", name, f"an attribute of {source.name!r}, whose items hold many")
 
 
 @dataclass(frozen=True, init=False)
@@ -193,10 +188,9 @@ class Aggregate(Keyed):
         checks.require_key("sk", self.sk)
         checks.require_retention(self.retention, self.fields)
         for attribute in self._attributes:
-            if attribute in self.fields:
-                raise InvalidArgumentError("measures", attribute, "attributes that are not fields of the key")
-        if len(self._attributes) > MAX_ATTRIBUTES:
-            raise InvalidArgumentError("measures", list(self.measures), f"at most {MAX_ATTRIBUTES} attributes in total")
+            require(attribute not in self.fields, "measures", attribute, "attributes that are not fields of the key")
+        most = MAX_PAGED_ATTRIBUTES if self.pages else MAX_ATTRIBUTES
+        require(len(self._attributes) <= most, "measures", list(self.measures), f"at most {most} attributes in total")
         if isinstance(self.source, Aggregate) and self.source.write_shards > 1:
             raise InvalidArgumentError("source", self.source.name, "an aggregate with write_shards=1")
         if isinstance(self.source, Event | Aggregate):
@@ -257,30 +251,22 @@ class Aggregate(Keyed):
         attributes = dict.fromkeys(texts, Attribute(str)) | dict.fromkeys(numbers, Attribute(Decimal))
         return KnownAttributes(self.name, attributes, literal=True)
 
-    def _require_rankable(self, ranking: object) -> None:
-        if not isinstance(ranking, Ranking):
-            raise InvalidArgumentError("ranking", ranking, "a Ranking(measure=…, leaderboard=…)")
-        if ranking.measure not in [name for name, each in self.measures.items() if isinstance(each, Count | Sum)]:
-            raise InvalidArgumentError("ranking", ranking.measure, "a Count or Sum of the aggregate")
-        if not set(ranking._template.fields) <= {*self.fields, WRITE_SHARD_FIELD}:
-            allowed = f"fields of the group: {', '.join(self.fields) or 'none'}"
-            raise InvalidArgumentError("ranking", ranking.leaderboard, allowed)
-        if self.write_shards > 1:
-            allowed = "1 for a ranked aggregate; set write_shards of its Ranking instead"
-            raise InvalidArgumentError("write_shards", self.write_shards, allowed)
+    def _require_rankable(self, ranking: Any) -> None:
+        require(isinstance(ranking, Ranking), "ranking", ranking, "a Ranking(measure=…, leaderboard=…)")
+        measures = [name for name, each in self.measures.items() if isinstance(each, Count | Sum)]
+        require(ranking.measure in measures, "ranking", ranking.measure, "a Count or Sum of the aggregate")
+        is_of_group = {*ranking._template.fields} <= {*self.fields, WRITE_SHARD_FIELD}
+        allowed = f"fields of the group: {', '.join(self.fields) or 'none'}"
+        require(is_of_group, "ranking", ranking.leaderboard, allowed)
+        require(self.write_shards == 1, "write_shards", self.write_shards, "1, and write_shards of its Ranking instead")
 
     def _require_paged(self) -> None:
-        if self.ranking is not None:
-            raise InvalidArgumentError("ranking", self.ranking, "None with pages: the index ranks items")
-        if self.write_shards > 1:
-            raise InvalidArgumentError("write_shards", self.write_shards, "1 with pages: a group is in one")
-        if not self._sk_template.fields[self._shelved :]:
-            raise InvalidArgumentError("sk", self.sk, "a field by which the groups of a page differ")
-        if len(self._attributes) > MAX_PAGED_ATTRIBUTES:
-            allowed = f"at most {MAX_PAGED_ATTRIBUTES} attributes in total with pages"
-            raise InvalidArgumentError("measures", list(self.measures), allowed)
-        if self.retention is not None and not any(map(tier_of, self._listed_by)):
-            raise InvalidArgumentError("pk", self.pk, "the time of the retention, as a page expires as a whole")
+        require(self.ranking is None, "ranking", self.ranking, "None with pages: the index ranks items")
+        require(self.write_shards == 1, "write_shards", self.write_shards, "1 with pages: a group is in one")
+        own = self._sk_template.fields[self._shelved :]
+        require(own, "sk", self.sk, "a field by which the groups of a page differ")
+        has_time = self.retention is None or any(map(tier_of, self._listed_by))
+        require(has_time, "pk", self.pk, "the time of the retention, as a page expires as a whole")
 
 
 @dataclass(frozen=True, init=False)
@@ -325,8 +311,7 @@ class Counter(Aggregate):
     ) -> None:
         self._take(locals(), Direct)
         for measure in self.measures.values():
-            if not isinstance(measure, Count):
-                raise InvalidArgumentError("measures", measure, "a Count: no item has attributes to look at")
+            require(isinstance(measure, Count), "measures", measure, "a Count: no item has attributes to look at")
         checks.require_no_member("by", self.fields)
 
 
@@ -390,11 +375,11 @@ class Window(Keyed):
         checks.require_attribute("time", self.time)
         if not isinstance(self.measure, Count | Sum | TimeWeighted):
             raise InvalidArgumentError("measure", self.measure, "a Count(), Sum('ms') or TimeWeighted('seats')")
-        if isinstance(self.measure, TimeWeighted) and self.retention is not None:
-            raise InvalidArgumentError("retention", self.retention, "None: a level is the sum of all changes before")
+        if isinstance(self.measure, TimeWeighted):
+            require(self.retention is None, "retention", self.retention, "None: a level is the sum of all changes")
         checks.require_no_member("time", [self.time])
-        if self.precision not in [timedelta(seconds=tier.slot_seconds) for tier in TIERS]:
-            raise InvalidArgumentError("precision", self.precision, "1 second, 1 minute, 1 hour or 1 day")
+        precisions = [timedelta(seconds=tier.slot_seconds) for tier in TIERS]
+        require(self.precision in precisions, "precision", self.precision, "1 second, 1 minute, 1 hour or 1 day")
         if self.longest is not None and not self.precision <= self.longest <= (self.retention or timedelta.max):
             raise InvalidArgumentError("longest", self.longest, "from the precision up to the retention")
         if self.tz not in self.fields:
@@ -405,8 +390,8 @@ class Window(Keyed):
             known.require_key(said, self.fields, self.where)
             known.require("time", self.time, "a time", self.where)
             known.require_all("measure", [self.measure], self.where)
-        if not set(self._attributes).isdisjoint(self.fields):
-            raise InvalidArgumentError(said, given, f"fields other than {', '.join(sorted(self._attributes))}")
+        for attribute in self._attributes:
+            require(attribute not in self.fields, said, given, f"fields other than {attribute!r}, which it counts in")
 
     @cached_property
     def _longest_window(self) -> timedelta:

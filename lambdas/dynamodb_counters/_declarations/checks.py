@@ -32,14 +32,19 @@ _ANY: Final = (
 )
 
 
+def require(is_allowed: object, argument: str, value: object, allowed: str) -> None:
+    """Refuse a value unless it is allowed."""
+    if not is_allowed:
+        raise InvalidArgumentError(argument, value, allowed)
+
+
 def is_name(name: object) -> bool:
     return isinstance(name, str) and _NAME.fullmatch(name) is not None
 
 
 def require_name(argument: str, name: object) -> None:
-    if not is_name(name) or name == QUARANTINE:
-        allowed = f"a letter, then up to 63 letters, digits, '-' or '_'; not {QUARANTINE!r}"
-        raise InvalidArgumentError(argument, name, allowed)
+    allowed = f"a letter, then up to 63 letters, digits, '-' or '_'; not {QUARANTINE!r}"
+    require(is_name(name) and name != QUARANTINE, argument, name, allowed)
 
 
 def require_key(argument: str, text: object, *, plain: bool = False) -> None:
@@ -52,11 +57,9 @@ def require_key(argument: str, text: object, *, plain: bool = False) -> None:
 
 def require_field(argument: str, given: str, name: str, *, plain: bool) -> None:
     """Refuse a reserved field; if `plain`, others than an event's key may have."""
-    if is_reserved(name):
-        raise InvalidArgumentError(argument, given, "fields that are not reserved (pk, sk, ttl, _…)")
-    if plain and not is_plain(name):
-        allowed = "fields that are plain attributes, not parts of maps, list members or derived fields"
-        raise InvalidArgumentError(argument, given, allowed)
+    require(not is_reserved(name), argument, given, "fields that are not reserved (pk, sk, ttl, _…)")
+    allowed = "fields that are plain attributes, not parts of maps, list members or derived fields"
+    require(not plain or is_plain(name), argument, given, allowed)
 
 
 def require_attribute(argument: str, name: object) -> None:
@@ -76,22 +79,18 @@ def require_where(where: object, *, bookkeeping: bool = False, allowed: Collecti
 
 
 def require_choice(argument: str, value: object, allowed: tuple[str, ...]) -> object:
-    if value not in allowed:
-        raise InvalidArgumentError(argument, value, "one of " + ", ".join(map(repr, allowed)))
+    require(value in allowed, argument, value, "one of " + ", ".join(map(repr, allowed)))
     return value
 
 
 def require_bool(argument: str, value: object) -> None:
-    if not isinstance(value, bool):
-        raise InvalidArgumentError(argument, value, "True or False")
+    require(isinstance(value, bool), argument, value, "True or False")
 
 
 def require_duration(argument: str, value: object, *, zero: bool = False) -> None:
     """Refuse all but None and durations from 1 second, or from 0 if `zero`."""
-    if value is None:
-        return
-    if not isinstance(value, timedelta) or value < timedelta(0) or (not zero and value < timedelta(seconds=1)):
-        raise InvalidArgumentError(argument, value, f"a timedelta of {'0' if zero else '1 second'} or more, or None")
+    is_allowed = value is None or (isinstance(value, timedelta) and value >= timedelta(seconds=0 if zero else 1))
+    require(is_allowed, argument, value, f"a timedelta of {'0' if zero else '1 second'} or more, or None")
 
 
 def require_precision(precision: object) -> Tier:
@@ -146,18 +145,16 @@ def require_arguments(declared: Any) -> None:
 def require_no_member(argument: str, paths: Iterable[str]) -> None:
     """Refuse members of lists where only the item itself is looked at."""
     for path in paths:
-        if LIST_MARK in path:
-            raise InvalidArgumentError(argument, path, "an attribute of the item, not of a list's members")
+        require(LIST_MARK not in path, argument, path, "an attribute of the item, not of a list's members")
 
 
 def field_names(argument: str, given: object, *, plain: bool = False) -> tuple[str, ...]:
     """The names of some fields; refuses others than attributes if they must be `plain`."""
-    names = (given,) if isinstance(given, str) else given
+    names, allowed = (given,) if isinstance(given, str) else given, _PLAIN if plain else _ANY
     if not isinstance(names, Sequence) or isinstance(names, bytes) or len({*map(repr, names)}) < len(names):
-        raise InvalidArgumentError(argument, given, _PLAIN if plain else _ANY)
+        raise InvalidArgumentError(argument, given, allowed)
     for name in names:
-        if not isinstance(name, str) or not is_field(name):
-            raise InvalidArgumentError(argument, name, _PLAIN if plain else _ANY)
+        require(isinstance(name, str) and is_field(name), argument, name, allowed)
         require_field(argument, name, name, plain=plain)
     return tuple(names)
 
@@ -167,11 +164,9 @@ def fields_instead(
 ) -> tuple[str, ...] | None:
     """The fields given instead of key templates, none by default; None if those are given, and refuses both."""
     if any(templates):
-        if given is not None:
-            raise InvalidArgumentError(argument, given, "None where key templates are given")
+        require(given is None, argument, given, "None where key templates are given")
         return None
-    if name in _TAKEN:
-        raise InvalidArgumentError("name", name, f"a name other than {', '.join(_TAKEN)}, as keys begin with the name")
+    require(name not in _TAKEN, "name", name, f"a name other than {', '.join(_TAKEN)}, as keys begin with the name")
     return field_names(argument, () if given is None else given, plain=plain)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from dynamodb_counters._declarations import checks
 from dynamodb_counters._declarations.aggregates import GAP, Aggregate, OnExpiry, Window, require_counting
-from dynamodb_counters._declarations.checks import Fields, named_key
+from dynamodb_counters._declarations.checks import Fields, named_key, require
 from dynamodb_counters._declarations.event_attributes import Kind
 from dynamodb_counters._declarations.measures import Count, shown
 from dynamodb_counters._declarations.quotas import Quota
@@ -190,11 +190,9 @@ class ActiveMembers(Grouped):
         self._require("member")
         self._require("time", "a time")
         checks.require_precision(self.precision)
-        longest: object = self._longest
-        is_whole = isinstance(longest, timedelta) and not longest % self.precision
-        if not is_whole or not 1 <= self._longest // self.precision <= MOST_UNITS // 2:
-            allowed = f"1 to {MOST_UNITS // 2} times the precision, {self.precision}"
-            raise InvalidArgumentError("longest", longest, allowed)
+        lengths = [times * self.precision for times in range(1, MOST_UNITS // 2 + 1)]
+        allowed = f"1 to {MOST_UNITS // 2} times the precision, {self.precision}"
+        require(self._longest in lengths, "longest", self._longest, allowed)
         if not {GAP, self._unit_field}.isdisjoint(self.fields):
             raise InvalidArgumentError("by", self.by, f"fields other than {GAP!r} and {self._unit_field!r}")
         if self.member in (*self.fields, GAP):

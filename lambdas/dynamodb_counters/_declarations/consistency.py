@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations.aggregates import PARTITION_MARK, Aggregate, Window
-from dynamodb_counters._declarations.checks import named_key
+from dynamodb_counters._declarations.checks import named_key, require
 from dynamodb_counters._declarations.composites import Composite
 from dynamodb_counters._declarations.sources import Direct, Event, Items
 from dynamodb_counters._declarations.thresholds import Threshold, watched
@@ -48,9 +48,8 @@ def flatten(declared: Iterable[Declarable]) -> tuple[Declaration, ...]:
         if [each.name for each in thresholds].count(threshold.name) > 1:
             raise InvalidArgumentError("name", threshold.name, "one threshold per name")
         target = watched(threshold.aggregate)
-        if target not in parts:
-            allowed = f"a declared aggregate; declare it together with {threshold.name!r}"
-            raise InvalidArgumentError("aggregate", target.name, allowed)
+        allowed = f"a declared aggregate; declare it together with {threshold.name!r}"
+        require(target in parts, "aggregate", target.name, allowed)
         watching[target.name] = (*watching.get(target.name, ()), replace(threshold, aggregate=None))
     return tuple(replace(each, _thresholds=watching[each.name]) if each.name in watching else each for each in parts)
 
@@ -66,18 +65,16 @@ def require_consistent(
             raise InvalidArgumentError("name", part.name, "one declaration per name; rename one of the two")
     names = [declaration.name for declaration in declarations]
     for declaration in declarations:
-        if names.count(declaration.name) > 1:
-            raise InvalidArgumentError("name", declaration.name, "each declaration only once")
-        if complete and isinstance(declaration.source, Aggregate) and declaration.source.name not in names:
-            allowed = f"a declared aggregate; declare it together with {declaration.name!r}"
-            raise InvalidArgumentError("source", declaration.source.name, allowed)
+        require(names.count(declaration.name) == 1, "name", declaration.name, "each declaration only once")
+        if complete and isinstance(declaration.source, Aggregate):
+            allowed = f"an aggregate that is declared with {declaration.name!r}"
+            require(declaration.source.name in names, "source", declaration.source.name, allowed)
     keyed = [(part, _keys(part)) for part in named.values() if not isinstance(part, Items | Direct)]
     _require_apart(keyed)
     sources = [part for part in named.values() if isinstance(part, Items)]
     for source in sources[1:]:
-        if source._table_keys != sources[0]._table_keys:
-            allowed = f"those of {sources[0].name!r}, which lies in the same table"
-            raise InvalidArgumentError("keys", source.keys, allowed)
+        allowed = f"those of {sources[0].name!r}, which lies in the same table"
+        require(source._table_keys == sources[0]._table_keys, "keys", source.keys, allowed)
 
 
 def _keys(part: Declaration | Event) -> list[_Key]:
@@ -99,12 +96,12 @@ def _require_apart(keyed: list[tuple[Declaration | Event, list[_Key]]]) -> None:
     """Refuse keys that are reserved, or that two of a table could both have."""
     for part, keys in keyed:
         for pk, _ in keys:
-            if (reserved := next(filter(pk.overlaps, _RESERVED), None)) is not None:
+            for reserved in filter(pk.overlaps, _RESERVED):
                 raise InvalidArgumentError("pk", part.pk, f"a key that cannot match the reserved {reserved.text!r}")
     for (one, keys), (two, others) in combinations(keyed, 2):
-        if any(pk.overlaps(other) and sk.overlaps(other_sk) for (pk, sk), (other, other_sk) in product(keys, others)):
-            allowed = f"keys that cannot match items of {one.name!r}; change those of {two.name!r}, or its name"
-            raise InvalidArgumentError("pk", two.pk, allowed)
+        allowed = f"keys that cannot match items of {one.name!r}; change those of {two.name!r}, or its name"
+        for (pk, sk), (other, other_sk) in product(keys, others):
+            require(not (pk.overlaps(other) and sk.overlaps(other_sk)), "pk", two.pk, allowed)
         rankings = [each.ranking for each in (one, two) if isinstance(each, Aggregate) and each.ranking is not None]
         if len(rankings) > 1 and rankings[0]._template.overlaps(rankings[1]._template):
             allowed = f"a leaderboard that cannot hold groups of {one.name!r}"

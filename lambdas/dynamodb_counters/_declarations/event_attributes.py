@@ -14,7 +14,7 @@ from enum import Enum
 from functools import cached_property, partial
 from typing import Any, Final, Literal, TypeAlias
 
-from dynamodb_counters._declarations.checks import require_attribute, require_bool, require_choice, require_count
+from dynamodb_counters._declarations import checks
 from dynamodb_counters._declarations.measures import Count, Frozen, Measure, TimeWeighted, shown
 from dynamodb_counters._items.conditions import LIST_MARK, Condition, Image, TypedValue
 from dynamodb_counters._items.conversions import (
@@ -209,15 +209,14 @@ class Attribute:
         rule = rule_of(self.type)
         if rule is None:
             raise InvalidArgumentError("type", self.type, _ALLOWED)
-        require_bool("required", self.required)
+        checks.require_bool("required", self.required)
         kind: type = rule["type"]
         # What is said besides the type stands.
         said = {name: getattr(self, name) for name in _ARGUMENTS if getattr(self, name) != getattr(Attribute, name)}
         for name, value in (rule | said).items():
             kinds, taken = _ARGUMENTS.get(name, ((kind,), None))
-            if kind not in kinds:
-                allowed = f"None for {kind.__name__}, not {' or '.join(fit.__name__ for fit in kinds)}"
-                raise InvalidArgumentError(name, value, allowed)
+            allowed = f"None for {kind.__name__}, not {' or '.join(fit.__name__ for fit in kinds)}"
+            checks.require(kind in kinds, name, value, allowed)
             object.__setattr__(self, name, value if taken is None else taken(name, value))
         for value in self.one_of:
             if isinstance(value, bool) or not isinstance(value, str if kind is str else _NUMBERS):
@@ -242,7 +241,7 @@ def attributes_of(declared: AttributeTypes) -> Frozen[str, Attribute]:
         allowed = "a mapping of names to types or Attribute, or a dataclass, TypedDict or pydantic model"
         raise InvalidArgumentError("attributes", declared, allowed)
     for name in rules:
-        require_attribute("attributes", name)
+        checks.require_attribute("attributes", name)
     try:
         return Frozen({name: _named(name, **rule) for name, rule in rules.items()})
     except RecursionError:
@@ -262,9 +261,9 @@ def _values(name: str, values: object) -> tuple[Any, ...]:
     return tuple(values)
 
 
-_LENGTH: Final = ((str, list), partial(require_count, least=0))
+_LENGTH: Final = ((str, list), partial(checks.require_count, least=0))
 _ARGUMENTS: Final[dict[str, tuple[tuple[type, ...], Callable[[str, Any], object]]]] = {
-    "format": ((str,), lambda name, form: require_choice(name, form, tuple(_FORMATS))),
+    "format": ((str,), lambda name, form: checks.require_choice(name, form, tuple(_FORMATS))),
     "one_of": ((str, *_NUMBERS), _values),
     "minimum": (_NUMBERS, require_storable),
     "maximum": (_NUMBERS, require_storable),
@@ -425,10 +424,8 @@ class KnownAttributes:
         """Refuse to measure an attribute that is no number, or may be missing; and what `require_where` refuses."""
         for measure in measures:
             if not isinstance(measure, Count):
-                if self.literal and measure.default is not None:
-                    raise InvalidArgumentError(
-                        argument, measure.default, f"no default: {self.source!r} has its measures"
-                    )
+                is_there = self.literal and measure.default is not None
+                checks.require(not is_there, argument, measure.default, f"none: {self.source!r} has its measures")
                 self.require(argument, measure.attribute, "a number", where, default=measure.default)
         self._require_where(where)
 
@@ -460,9 +457,9 @@ class KnownAttributes:
             raise InvalidArgumentError(argument, name, f"{kind}; {path!r} is {expectation(attribute)}")
         for part in optional if default is None else ():
             whole = part.removesuffix(LIST_MARK)
-            if not any(f"{there}.".startswith(f"{whole}.") for there in needed):
-                allowed = f"where=Attr({whole!r}).exists(), or a default where it takes one: {part!r} is not required"
-                raise InvalidArgumentError(argument, name, allowed)
+            is_there = any(f"{there}.".startswith(f"{whole}.") for there in needed)
+            allowed = f"where=Attr({whole!r}).exists(), or a default where it takes one: {part!r} is not required"
+            checks.require(is_there, argument, name, allowed)
 
     def key_text(self, path: str, text: str) -> str:
         """The text that a value has in a key; one of another type is refused, but its limits may have been others."""
@@ -479,13 +476,11 @@ class KnownAttributes:
             attribute = _ANY if is_own else self._find("where", name, name)[0]
             for operand in operands:
                 types = (bool,) if isinstance(operand, bool) else (str,) if isinstance(operand, str) else _NUMBERS
-                if attribute.type not in (object, *types):
-                    allowed = f"what {name!r} can be compared with: it is {expectation(attribute)}"
-                    raise InvalidArgumentError("where", operand, allowed)
+                allowed = f"what {name!r} can be: {expectation(attribute)}"
+                checks.require(attribute.type in (object, *types), "where", operand, allowed)
                 if comparison not in ("eq", "ne"):
                     continue
-                if attribute.one_of and operand not in attribute.one_of:
-                    raise InvalidArgumentError("where", operand, f"what {name!r} can be: {expectation(attribute)}")
+                checks.require(not attribute.one_of or operand in attribute.one_of, "where", operand, allowed)
                 if isinstance(operand, str) and (canonical := canonical_text(attribute, operand)) != operand:
                     allowed = type_words(attribute) if canonical is None else repr(canonical)
                     raise InvalidArgumentError("where", operand, f"{allowed}, as {name!r} is stored")

@@ -9,7 +9,7 @@ from decimal import Context, Decimal
 from itertools import pairwise
 from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
-from dynamodb_counters._declarations.checks import is_name, require_attribute, require_no_member
+from dynamodb_counters._declarations.checks import is_name, require, require_attribute, require_no_member
 from dynamodb_counters._items.conversions import Number, format_number, require_storable
 from dynamodb_counters._items.table_schema import is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
@@ -48,6 +48,16 @@ MOMENT: Final = ".t"
 """Ends the attribute that holds changes of a level times the seconds since their bucket began."""
 
 DIVISION: Final = Context(prec=38)  # as many digits as DynamoDB keeps
+
+
+def ascending(argument: str, numbers: object, most: int, least: int = 0) -> tuple[Number, ...]:
+    """The numbers of a sequence, each greater than the one before; refuses others, too many and too few."""
+    if not isinstance(numbers, Iterable) or isinstance(numbers, str | bytes | Mapping):
+        raise InvalidArgumentError(argument, numbers, "a sequence of numbers")
+    stored = tuple(require_storable(argument, number) for number in numbers)
+    is_allowed = least <= len(stored) <= most and all(low < high for low, high in pairwise(stored))
+    require(is_allowed, argument, numbers, f"1 to {most} ascending numbers")
+    return stored
 
 
 class _OfNumber:
@@ -143,13 +153,7 @@ class Histogram(_OfNumber):
     def __post_init__(self) -> None:
         _OfNumber.__post_init__(self)
         for argument in ("exactly", "bounds"):
-            bins = getattr(self, argument)
-            if not isinstance(bins, Iterable) or isinstance(bins, Mapping):
-                raise InvalidArgumentError(argument, bins, "a sequence of numbers")
-            bins = tuple(require_storable(argument, number) for number in bins)
-            if len(bins) > MAX_BINS or any(low >= high for low, high in pairwise(bins)):
-                raise InvalidArgumentError(argument, bins, f"1 to {MAX_BINS} ascending numbers")
-            object.__setattr__(self, argument, bins)
+            object.__setattr__(self, argument, ascending(argument, getattr(self, argument), MAX_BINS))
         if bool(self.exactly) == bool(self.bounds):
             raise InvalidArgumentError("exactly", self.exactly, "bins for either exactly or bounds")
 

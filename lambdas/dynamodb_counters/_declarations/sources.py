@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, Final, cast
 
 from dynamodb_counters._declarations import checks
-from dynamodb_counters._declarations.checks import Fields, named_key
+from dynamodb_counters._declarations.checks import Fields, named_key, require
 from dynamodb_counters._declarations.event_attributes import (
     Attribute,
     AttributeTypes,
@@ -102,8 +102,7 @@ class TableKeys:
         named = {"partition_key": self.partition_key, "sort_key": self.sort_key, "ttl": self.ttl}
         names = {argument: name for argument, name in named.items() if name is not None or argument == "partition_key"}
         for argument, name in names.items():
-            if not isinstance(name, str) or not name:
-                raise InvalidArgumentError(argument, name, "an attribute name")
+            require(isinstance(name, str) and name, argument, name, "an attribute name")
         if len({*names.values()}) < len(names):
             raise InvalidArgumentError("sort_key", self.sort_key, "a different attribute for each key and the TTL")
 
@@ -184,8 +183,7 @@ class Event(Keyed):
         checks.require_arguments(self)
         fields = checks.fields_instead(self.name, "key", key, self.pk, self.sk, plain=True)
         if fields is not None:
-            if not fields:
-                raise InvalidArgumentError("key", key, "at least one attribute")
+            require(fields, "key", key, "at least one attribute")
             object.__setattr__(self, "pk", named_key(self.name, fields[:1]))
             object.__setattr__(self, "sk", named_key(self.name, fields[1:]))
         checks.require_key("pk", self.pk, plain=True)
@@ -223,16 +221,13 @@ class Event(Keyed):
     def _known(self) -> KnownAttributes:
         return KnownAttributes(self.name, self._declared_attributes, (*self.fields, self.version))
 
-    def _require_packable(self, packed: object) -> None:
-        if not isinstance(packed, Packed):
-            raise InvalidArgumentError("packed", packed, "a Packed, or None")
-        if self.version is not None:
-            raise InvalidArgumentError("version", self.version, "None: a packed event has no version")
+    def _require_packable(self, packed: Any) -> None:
+        require(isinstance(packed, Packed), "packed", packed, "a Packed, or None")
+        require(self.version is None, "version", self.version, "None: a packed event has no version")
+        allowed = f"a field of the event's key, which makes it unique: {', '.join(self.fields) or 'none'}"
         for argument in ("time", "partition_by", "tenant"):
             name = getattr(packed, argument)
-            if name is not None and name not in self.fields:
-                allowed = f"a field of the event's key, which makes it unique: {', '.join(self.fields) or 'none'}"
-                raise InvalidArgumentError(argument, name, allowed)
+            require(name is None or name in self.fields, argument, name, allowed)
         self._known.require("time", packed.time, "a time")
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from itertools import pairwise
 from typing import Final, Literal
 
 from dynamodb_counters._declarations.aggregates import Aggregate
-from dynamodb_counters._declarations.checks import require_arguments
+from dynamodb_counters._declarations.checks import require, require_arguments
 from dynamodb_counters._declarations.composites import Distinct, read_by
-from dynamodb_counters._declarations.measures import Average, Count, Sum
-from dynamodb_counters._items.conversions import Number, require_storable
+from dynamodb_counters._declarations.measures import Average, Count, Sum, ascending
+from dynamodb_counters._items.conversions import Number
 from dynamodb_counters.errors import InvalidArgumentError
 
 MOST_LEVELS: Final = 20
@@ -54,13 +53,7 @@ class Threshold:
 
     def __post_init__(self) -> None:
         require_arguments(self)
-        at: object = self.at
-        if not isinstance(at, Sequence) or isinstance(at, str | bytes):
-            raise InvalidArgumentError("at", at, "a sequence of numbers")
-        levels = tuple(require_storable("at", level) for level in at)
-        if not 1 <= len(levels) <= MOST_LEVELS or any(a >= b for a, b in pairwise(levels)):
-            raise InvalidArgumentError("at", at, f"1 to {MOST_LEVELS} ascending numbers")
-        object.__setattr__(self, "at", levels)
+        object.__setattr__(self, "at", ascending("at", self.at, MOST_LEVELS, least=1))
         if self.aggregate is not None:
             object.__setattr__(self, "measure", _measure(watched(self.aggregate), self.measure))
 
@@ -70,8 +63,7 @@ def watched(aggregate: object) -> Aggregate:
     if not isinstance(found, Aggregate) or read_by(found) != "get":
         allowed = "an Aggregate or Distinct, whose items show each change; instead of a Window, one by at:month"
         raise InvalidArgumentError("aggregate", aggregate, allowed)
-    if found.write_shards > 1:
-        raise InvalidArgumentError("aggregate", found.name, "one with write_shards=1: a group is one item")
+    require(found.write_shards == 1, "aggregate", found.name, "one with write_shards=1: a group is one item")
     return found
 
 
@@ -79,7 +71,6 @@ def _measure(aggregate: Aggregate, name: object) -> str:
     fit = [each for each, measure in aggregate.measures.items() if isinstance(measure, Count | Sum | Average)]
     if name == "" and len(fit) == 1:
         return fit[0]
-    if name not in fit:
-        allowed = f"a Count, Sum or Average of {aggregate.name!r}: {', '.join(fit) or 'it has none'}"
-        raise InvalidArgumentError("measure", name, allowed)
+    allowed = f"a Count, Sum or Average of {aggregate.name!r}: {', '.join(fit) or 'it has none'}"
+    require(name in fit, "measure", name, allowed)
     return str(name)
