@@ -100,13 +100,6 @@ class Distinct(Composite):
         As in `Aggregate`; a name has at most 56 characters.
     retention : timedelta or None, optional
         As in `Aggregate`, but TTL deletes the members alone, and the number stays. Needs ``on_expiry="keep"``.
-
-    Examples
-    --------
-    >>> view = Event("view", key=("url", "time", "clientId"))
-    >>> daily = Distinct("daily", view, by=("url", "time:day"), member="clientId", retention=timedelta(days=31))
-    >>> daily.total.fields
-    ('url', 'time:day')
     """
 
     _: KW_ONLY
@@ -342,14 +335,8 @@ def longest_of(declared: Aggregate | Window) -> timedelta | None:
 
 def require_answerable(argument: str, declared: Aggregate | Window, span: timedelta) -> None:
     """Refuse a trailing span of which hardly anything may have happened yet."""
-    unit = timedelta(seconds=declared._unit)
-    if span != unit:
-        return
-    longest = declared.retention if isinstance(declared, Window) else longest_of(declared)
-    name = {1: "second", 60: "minute", 3600: "hour"}.get(declared._unit, "day")
-    spans = f"2 {name}s or more" if longest is None else f"2 to {longest // unit} {name}s"
-    allowed = f"{spans}, since {declared.name!r} counts by the {name} and the current one is not over: see between()"
-    raise InvalidArgumentError(argument, span, allowed)
+    allowed = f"more than the unit that {declared.name!r} counts by, as the current one is not over: see between()"
+    require(span != timedelta(seconds=declared._unit), argument, span, allowed)
 
 
 Wanted = TypeVar("Wanted")

@@ -155,16 +155,6 @@ class Event(Keyed):
     attributes : mapping of str to type or Attribute, optional
         Rules for its attributes; or a dataclass, TypedDict or pydantic model. An event that does not fit is rejected,
         and a declaration may name no other attribute. Events may have more. Default None: any.
-
-    Examples
-    --------
-    >>> from decimal import Decimal
-    >>> from dynamodb_counters import Aggregate, Sum
-    >>> sale = Event("sale", key="id", attributes={"id": str, "shop": str, "price": Decimal})
-    >>> Aggregate("shops", sale, by="store", taken=Sum("price"))
-    Traceback (most recent call last):
-    ...
-    dynamodb_counters.errors.InvalidArgumentError: invalid by='store': expected attributes of 'sale': id, shop, price
     """
 
     name: str

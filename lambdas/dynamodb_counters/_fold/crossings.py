@@ -142,6 +142,17 @@ def event_entry(crossing: Image, table_arn: str, bus: str) -> dict[str, Any]:
     }
 
 
+def crossing_details(crossings: Iterable[Image]) -> list[dict[str, Any]]:
+    """The details of events that items of the outbox are, in order: as a number passes levels, several at once, too."""
+
+    def order(detail: dict[str, Any]) -> Any:
+        level = Decimal(detail["level"])
+        return detail["at"], detail["sequence"], level if detail["direction"] == "up" else -level
+
+    details = (json.loads(event_entry(each, "", "")["Detail"], parse_float=Decimal) for each in crossings)
+    return sorted(details, key=order)
+
+
 def _json_of(number: str) -> str:
     """A canonical text of a number, which is JSON with all its digits; beyond 64 bits, in quotes."""
     return number if _INTEGERS[0] <= Decimal(number) <= _INTEGERS[1] else f'"{number}"'

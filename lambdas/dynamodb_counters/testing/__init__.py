@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from functools import cache, partial
 from typing import Any, Final, Literal
 
@@ -22,7 +20,7 @@ from botocore.config import Config
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declarable, Declaration, Items, TableKeys, flatten, require_consistent
-from dynamodb_counters._fold.crossings import event_entry
+from dynamodb_counters._fold.crossings import crossing_details
 from dynamodb_counters._fold.records import MAX_TTL_AGE, Record, table_of
 from dynamodb_counters._items.table_schema import CROSSING, LEADERBOARD, PK, QUARANTINE, RANKING_INDEX, SCORE, SK, TYPE
 from dynamodb_counters._quarantine.quarantine import STATE, WAITING, Quarantined, read_quarantine_item
@@ -148,15 +146,7 @@ class CountersInMemory(Counters):
         That is a dict with ``threshold``, ``group``, ``level``, ``direction``, ``old``, ``new`` and the event's other
         members; numbers are `int` or `Decimal`.
         """
-
-        def order(detail: dict[str, Any]) -> Any:
-            # As a number has passed levels, several of them in one change, too.
-            level = detail["level"]
-            return detail["at"], detail["sequence"], level if detail["direction"] == "up" else -level
-
-        items = [item for item in self._tables[0].items() if item.get(TYPE) == {"S": CROSSING}]
-        details = (json.loads(event_entry(item, "", "")["Detail"], parse_float=Decimal) for item in items)
-        return sorted(details, key=order)
+        return crossing_details(item for item in self._tables[0].items() if item.get(TYPE) == {"S": CROSSING})
 
     def _open(self, keys: TableKeys | None) -> tuple[Any, Sequence[Any]]:
         """Return a client, and the table of the counts with the source table if there is one."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from decimal import Decimal
+from itertools import chain
 from typing import Any, Final
 
 import click
@@ -13,8 +14,7 @@ import click
 from dynamodb_counters._control.registry import threshold_name
 from dynamodb_counters._declarations import TimeWeighted, Window
 from dynamodb_counters._declarations.measures import DIVISION
-from dynamodb_counters._fold.crossings import event_entry
-from dynamodb_counters._http.requests import read_json
+from dynamodb_counters._fold.crossings import crossing_details
 from dynamodb_counters._http.resources import Document, answer
 from dynamodb_counters._items.table_schema import CROSSING_PREFIX
 from dynamodb_counters._reads.events import explain as explain_question
@@ -118,15 +118,10 @@ def _crossings(session: Session, name: str, group: Sequence[str], choices: Mappi
         raise click.UsageError(f"invalid options of the threshold {name!r}: expected --since and --until alone")
     start, end = (stamp(choices[end].timestamp()) if choices[end] else "" for end in ("start", "end"))
 
-    def read(digit: int) -> list[Document]:
-        items = session.table.partition(f"{CROSSING_PREFIX}{name}#{digit:x}")
-        return [read_json(event_entry(item, "", "")["Detail"]) for item in items]
-
-    def order(event: Document) -> tuple[str, str, Decimal]:
-        return event["at"], event["sequence"], Decimal(event["level"]) * (1 if event["direction"] == "up" else -1)
-
-    crossings = (event for events in session.table.each(read, range(_CROSSING_DIGITS)) for event in events)
-    return sorted((each for each in crossings if start <= each["at"] and not (end and each["at"] >= end)), key=order)
+    pks = [f"{CROSSING_PREFIX}{name}#{digit:x}" for digit in range(_CROSSING_DIGITS)]
+    parts = session.table.each(lambda pk: [*session.table.partition(pk)], pks)
+    details = crossing_details(chain.from_iterable(parts))
+    return [each for each in details if start <= each["at"] and not (end and each["at"] >= end)]
 
 
 @click.command()
