@@ -57,8 +57,7 @@ class LivePage:
     window : Window
         A window whose fields are all fields of `top`.
     threshold : Threshold, optional
-        One of the ranked measure of `top`: the leaderboard's bars have a line at each.
-        Default: none.
+        One of the ranked measure of `top`: the leaderboard's bars have a line at each. Default: none.
     active : ActiveMembers, optional
         Members of one group of all, such as the unique visitors: the page shows how many were active in the last 30
         days, or the longest span if that is shorter. Default: none.

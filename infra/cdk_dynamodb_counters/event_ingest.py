@@ -203,10 +203,6 @@ class EventIngest(Observed):
         self._build_route(path, authorizer)
         self._add_alarms()
 
-    def metric_accepted(self, **props: Any) -> cloudwatch.Metric:
-        """Count events accepted."""
-        return self.metric("EventsAccepted", **props)
-
     def metric_dead_letters(self, **props: Any) -> cloudwatch.Metric:
         """Count messages in the dead-letter queue."""
         return self.dead_letter_queue.metric_approximate_number_of_messages_visible(**props)

@@ -132,7 +132,8 @@ class StreamAggregator(StreamReader):
         require_duration("quarantine_retention", quarantine_retention, Duration.days(2), Duration.days(3650), "days")
         if verify_every is not None:
             require_duration("verify_every", verify_every, Duration.hours(1), Duration.days(30), "hours")
-        _require_share("verify_sample", verify_sample)
+        if isinstance(verify_sample, bool) or not isinstance(verify_sample, int | float) or not 0 < verify_sample <= 1:
+            raise InvalidArgumentError("verify_sample", verify_sample, "a number above 0, up to 1")
         super().__init__(scope, construct_id, table, function_options, alarm_actions, service_name=service_name)
         self._source_table = source_table
         self._use_bucket(on_failure_bucket, quarantine_retention, counts=True)
@@ -172,10 +173,6 @@ class StreamAggregator(StreamReader):
     def metric_iterator_age(self, **props: Any) -> cloudwatch.Metric:
         """How far counting lags behind the events, in milliseconds; at 23 hours Lambda gives up on records."""
         return self.function.metric("IteratorAge", **{"statistic": "Maximum", **props})
-
-    def metric_records(self, **props: Any) -> cloudwatch.Metric:
-        """Count stream records read."""
-        return self.metric("Records", **props)
 
     def metric_uncounted(self, **props: Any) -> cloudwatch.Metric:
         """Count entries in quarantine, or objects in the on-failure bucket, that wait for repair."""
@@ -279,7 +276,7 @@ class StreamAggregator(StreamReader):
             "Verifier",
             description="Compares a table's counts with their source items",
             handler="verifier",
-            environment={"TABLE_NAME": table.table_name, "SAMPLE": Tokenization.stringify_number(sample)},
+            environment={"TABLE_NAME": table.table_name, "SAMPLE": str(sample)},
             role=role,
             # Half a million groups are held at a time.
             memory_size=2048,
@@ -415,12 +412,6 @@ def _arn_of(table: dynamodb.ITable) -> str:
 def _require_aggregates(aggregates: object) -> None:
     kinds = "a list of Aggregate, Distinct, ActiveMembers, Percentiles or Extremes"
     require_list("aggregates", aggregates, Aggregate | Composite, f"{kinds}; declare a Window with WindowedCounter")
-
-
-def _require_share(argument: str, value: object) -> None:
-    is_token = isinstance(value, float) and Token.is_unresolved(value)
-    if not is_token and (isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1):
-        raise InvalidArgumentError(argument, value, "a number above 0, up to 1")
 
 
 class WindowedCounter(Construct):

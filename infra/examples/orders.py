@@ -11,12 +11,7 @@ ORDER: Final = Items("order", pk="CUSTOMER#{customer}", sk="ORDER#{order}", keys
 """An order of a customer. Customer and order number are in the keys alone; other items of the table do not match."""
 
 ORDERS: Final = Aggregate(
-    "orders",
-    ORDER,
-    by="customer",
-    orders=Count(),
-    cents=Sum("cents"),
-    where=Attr("status").ne("cancelled"),
+    "orders", ORDER, by="customer", orders=Count(), cents=Sum("cents"), where=Attr("status").ne("cancelled")
 )
 """Orders of each customer that are not cancelled, and what they come to."""
 

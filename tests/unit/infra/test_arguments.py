@@ -234,7 +234,6 @@ def test_unresolved_tokens_pass(stack: Stack, number: Any) -> None:
         batch_size=number,
         function_options=options,
         verify_every=Duration.hours(number),
-        verify_sample=number,
     )
     synthesized(stack)
 

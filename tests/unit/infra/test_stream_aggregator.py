@@ -83,7 +83,7 @@ def test_metrics_take_what_those_of_cdk_take(stack: Stack, counters: DedupCounte
     lag = aggregator.metric_iterator_age()
     assert (lag.metric_name, lag.namespace, lag.statistic) == ("IteratorAge", "AWS/Lambda", "Maximum")
     assert aggregator.metric_iterator_age(statistic="p99").statistic == "p99"
-    assert aggregator.metric_records().period.to_seconds() == 300
+    assert aggregator.metric("Records").period.to_seconds() == 300
     with pytest.raises(TypeError, match="statistik"):
         aggregator.metric("LateEvents", statistik="Maximum")
 
