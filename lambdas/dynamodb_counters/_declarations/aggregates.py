@@ -40,13 +40,9 @@ GAP: Final = "gap"
 """How many units of time ago a member was active before, at most the longest span: a field of those in pages."""
 
 WRITE_SHARD_FIELD: Final = "_shard"
-"""The partition key field that the runtime fills in with the number of a write shard."""
-
 TIER_FIELD: Final = "_tier"
-"""The sort key field that the runtime fills in with the letter of a bucket's tier."""
-
 BUCKET_FIELD: Final = "_bucket"
-"""The sort key field that the runtime fills in with the start of a bucket."""
+"""Fields that the runtime fills in: the number of a write shard, the letter of a bucket's tier, a bucket's start."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from dynamodb_counters._declarations.aggregates import Aggregate, Counter, Ranking, Window
 from dynamodb_counters._declarations.consistency import Declaration
-from dynamodb_counters._declarations.event_attributes import Attribute
+from dynamodb_counters._declarations.event_attributes import KINDS, Attribute
 from dynamodb_counters._declarations.measures import MEASURES, TimeWeighted
 from dynamodb_counters._declarations.sources import Direct, Event, Items, Packed, TableKeys
 from dynamodb_counters._declarations.thresholds import Threshold
@@ -30,12 +30,10 @@ COMPRESSED: Final = base64.b85encode(b"BZh9").decode()
 _KINDS: Final = (Aggregate, Attribute, Condition, Counter, Event, Items, Packed, Ranking, TableKeys, Threshold, Window)
 _TYPES: Final[dict[str, type]] = {kind.__name__: kind for kind in (*MEASURES, TimeWeighted, *_KINDS)}
 
-_ATTRIBUTE_TYPES: Final = (str, int, Decimal, bool, bytes, list, dict, object)
-
 _TEXTS: Final[dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]]] = {
     "timedelta": ("s", lambda value: str(value.total_seconds()), lambda text: timedelta(seconds=float(text))),
     "Decimal": ("d", str, Decimal),
-    "type": ("n", lambda value: str(value.__name__), {kind.__name__: kind for kind in _ATTRIBUTE_TYPES}.__getitem__),
+    "type": ("n", lambda value: str(value.__name__), {kind.__name__: kind for kind in KINDS}.__getitem__),
 }
 """By type: the key of its text, how it is written, how it is read."""
 

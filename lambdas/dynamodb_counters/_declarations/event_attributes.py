@@ -41,10 +41,7 @@ _RULES: Final[dict[Any, Rule]] = {
     date: {"type": str, "format": "date"},
     Any: {"type": object},
 }
-_ALLOWED: Final = (
-    "str, int, Decimal, float, bool, bytes, datetime, date, UUID, an Enum or Literal, list, dict or object; a "
-    "dataclass, TypedDict or pydantic model"
-)
+_ALLOWED: Final = "str, int, Decimal, float, bool, bytes, datetime, date, UUID, Enum, Literal, list, dict or a class"
 _DEMANDS: Final = {"ge": "minimum", "le": "maximum", "min_length": "min_length", "max_length": "max_length"}
 """How pydantic and annotated-types call what an attribute has, too."""
 
@@ -56,6 +53,7 @@ def rule_of(kind: Any) -> Rule | None:  # noqa: PLR0911
         rule = rule_of(arguments[0])
         return rule and _joined(kind, [rule, *map(_demanded, arguments[1:])])
     if origin in (typing.Required, typing.NotRequired):
+        # As text, annotations do not show in `__required_keys__`.
         rule = rule_of(arguments[0])
         return rule and {"required": origin is typing.Required} | rule
     if origin in (typing.Union, types.UnionType):
@@ -294,7 +292,7 @@ def json_schema(attributes: Mapping[str, Attribute]) -> dict[str, Any]:
 
 
 def _schema(attribute: Attribute) -> dict[str, Any]:
-    schema = dict(_KINDS[attribute.type][2]) if attribute.attributes is None else json_schema(attribute.attributes)
+    schema = dict(KINDS[attribute.type][2]) if attribute.attributes is None else json_schema(attribute.attributes)
     schema |= {} if attribute.format is None else {"format": attribute.format}
     unit = "Items" if attribute.type is list else "Length"
     schema |= {_LIMITS[name][0].format(unit): _plain(getattr(attribute, name)) for name in attribute._limits}
@@ -309,7 +307,7 @@ def _plain(bound: Any) -> Any:
     return float(bound) if isinstance(bound, Decimal) else bound
 
 
-_KINDS: Final[dict[Any, tuple[tuple[str, ...], str, dict[str, Any]]]] = {
+KINDS: Final[dict[Any, tuple[tuple[str, ...], str, dict[str, Any]]]] = {
     str: (("S",), "a string", {"type": "string"}),
     int: (("N",), "a whole number", {"type": "integer"}),
     Decimal: (("N",), "a number", {"type": "number"}),
@@ -340,7 +338,7 @@ def _canonical(path: str, attribute: Attribute, value: TypedValue) -> TypedValue
     [kind] = value
     content = value[kind]
     plain = parse_number(content) if kind == "N" else content
-    fits = kind in _KINDS[attribute.type][0] and (attribute.type is not int or plain == int(plain))
+    fits = kind in KINDS[attribute.type][0] and (attribute.type is not int or plain == int(plain))
     for name in attribute._limits:
         fits = fits and _LIMITS[name][2](getattr(attribute, name), plain)
     if fits:
@@ -383,7 +381,7 @@ def expectation(attribute: Attribute) -> str:
 
 
 def type_words(attribute: Attribute) -> str:
-    return _KINDS[attribute.type][1] if attribute.format is None else _FORMATS[attribute.format][1]
+    return KINDS[attribute.type][1] if attribute.format is None else _FORMATS[attribute.format][1]
 
 
 def _bound_text(bound: str | Number) -> str:

@@ -81,11 +81,10 @@ def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def pairs(values: Mapping[str, Any]) -> list[str]:
     """Names and what they are; the members of an object by both names."""
-    flat = {(name, ""): value for name, value in values.items() if not isinstance(value, Mapping)}
-    flat |= {
-        (name, key): own for name, value in values.items() if isinstance(value, Mapping) for key, own in value.items()
-    }
-    return table([{"name": " ".join(filter(None, names)), "value": value} for names, value in flat.items()])[2:]
+    flat = dict[str, Any]()
+    for name, value in values.items():
+        flat |= {f"{name} {key}": own for key, own in value.items()} if isinstance(value, Mapping) else {name: value}
+    return table([{"name": name, "value": value} for name, value in flat.items()])[2:]
 
 
 def _cell(value: Any) -> str:
