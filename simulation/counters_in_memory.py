@@ -20,7 +20,7 @@ from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import DAY, HOUR
 from dynamodb_counters.errors import InvalidArgumentError
-from dynamodb_counters.testing import START, checked, one_by_one
+from dynamodb_counters.testing import START, checked
 from simulation.memory import request_checks
 from simulation.memory.memory_client import MemoryDynamoDB, paginator
 from simulation.memory.memory_stream import MemoryStream, Record
@@ -170,7 +170,7 @@ class Counting:
     def _cold_start(self, client: Any = None, *, waited: float = 0.0) -> Aggregator:
         reached: Any = client or self._memory
         return Aggregator(
-            one_by_one(Table(self._name, reached, clock=lambda: self._clock() + waited, sleep=lambda _: None)),
+            Table(self._name, reached, clock=lambda: self._clock() + waited, sleep=lambda _: None, threads=1),
             self._declarations,
             quarantine_retention_seconds=14 * DAY,
             source_table=self._source_table,

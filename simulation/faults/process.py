@@ -10,7 +10,6 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._table import CONCURRENCY, Table
-from dynamodb_counters.testing import one_by_one
 from simulation.aws import sigv4
 from simulation.aws.sigv4 import LANDING_SECONDS, SKEW_SECONDS
 from simulation.clock import VirtualClock
@@ -59,7 +58,7 @@ class Process:
         )
         faulty: Any = FaultyClient(client, self._pause, rng, self._postpone, self._pass_time, self._hear)
         # Between threads, no actor could switch.
-        self.table = one_by_one(Table(name, faulty, lambda: clock.now + wrong, sleep=self._sleep, jitter=rng.random))
+        self.table = Table(name, faulty, lambda: clock.now + wrong, sleep=self._sleep, jitter=rng.random, threads=1)
         self.table.__dict__["side_by_side"] = in_disorder(rng)
 
     def _hear(self, request: dict[str, Any], answer: Any) -> None:

@@ -16,7 +16,6 @@ from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
-from dynamodb_counters.testing import one_by_one
 from simulation.faults.process import in_disorder
 from simulation.pairs.calls import Runner
 from simulation.schedules.backend import MemoryBackend
@@ -64,8 +63,8 @@ class Restored:
     ) -> None:
         self.backend, self._random, self._write = table, rng, write
         table.begin()
-        self.table = one_by_one(
-            Table(table.name, table.client, table.clock, sleep=table.clock.advance, jitter=rng.random)
+        self.table = Table(
+            table.name, table.client, table.clock, sleep=table.clock.advance, jitter=rng.random, threads=1
         )
         self.table.__dict__["side_by_side"] = in_disorder(rng)
         self._delivered: dict[str, int] = {}

@@ -83,12 +83,6 @@ class TestClock:
         self._expire(self._seconds + duration.total_seconds())
 
 
-def one_by_one(table: Table) -> Table:
-    """Let a table send its requests one after the other, from one thread; return it."""
-    vars(table)["threads"] = 1
-    return table
-
-
 class QuarantinedRecordsError(CountersError, AssertionError):
     """Records could not be counted; `entries` says which and why."""
 
@@ -119,7 +113,7 @@ class CountersInMemory(Counters):
         self.client, self._tables = self._open(keys)
         self.table_name = self._tables[0].name
         super().__init__(self.table_name, client=self.client, clock=self.clock)
-        one_by_one(self._table)
+        vars(self._table)["threads"] = 1
         self._start(declarations)
 
     @property
@@ -150,7 +144,7 @@ class CountersInMemory(Counters):
 
     def _open(self, keys: TableKeys | None) -> tuple[Any, Sequence[Any]]:
         """Return a client, and the table of the counts with the source table if there is one."""
-        client = make_client()
+        client = _session().client("dynamodb", config=_CONFIG)
         tables = [MotoTable(client, (PK, SK), "ttl", self.clock)]
         if keys is not None:
             names = tuple(name for name in (keys.partition_key, keys.sort_key) if name is not None)
@@ -159,7 +153,9 @@ class CountersInMemory(Counters):
 
     def _start(self, declarations: tuple[Declaration, ...]) -> None:
         """Let the aggregator count what is written from now on."""
-        reached = one_by_one(Table(self.table_name, make_client(), self.clock, lambda _: None))
+        reached = Table(
+            self.table_name, _session().client("dynamodb", config=_CONFIG), self.clock, lambda _: None, threads=1
+        )
         source = table_of(self._tables[-1].stream_arn) if len(self._tables) > 1 else None
         make = partial(Aggregator, reached, declarations, quarantine_retention_seconds=14 * DAY, single_shard=True)
         make().handle({})  # Without a source table, whose items may be older, all names are complete.
@@ -251,10 +247,6 @@ def checked(declarations: Iterable[Declarable], quarantine: str) -> tuple[Declar
 @cache
 def _session() -> boto3.Session:
     return boto3.Session("testing", "testing", region_name=_REGION)
-
-
-def make_client() -> Any:
-    return _session().client("dynamodb", config=_CONFIG)
 
 
 class MotoTable:

@@ -126,5 +126,5 @@ def test_a_default_never_stands_for_another_type(value: Any) -> None:
 def test_groups_have_all_their_measures_so_a_default_is_refused() -> None:
     speed = Aggregate("speed", _CALL, n=Count())
 
-    with pytest.raises(InvalidArgumentError, match=r"^invalid measures=0: expected no default: 'speed' has its"):
+    with pytest.raises(InvalidArgumentError, match=r"^invalid measures=0: expected none: 'speed' has its"):
         Aggregate("over", speed, n=Sum("n", default=0))

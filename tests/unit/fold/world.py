@@ -19,7 +19,6 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._writes.event_items import typed_item, with_ttl
 from dynamodb_counters.errors import CommitError
 from dynamodb_counters.exactly_once import Watermark
-from dynamodb_counters.testing import one_by_one
 from simulation.clock import VirtualClock
 from simulation.memory.client_errors import failure
 from simulation.memory_table import MemoryTable
@@ -54,8 +53,8 @@ class World:
         self.declare(declared)
         self.clock = VirtualClock()
         self.client = FaultyTable(self.clock, seed, shards)
-        self.table = Table("counters", cast("DynamoDBClient", self.client), clock=self.clock, sleep=lambda _: None)
-        one_by_one(self.table)
+        client = cast("DynamoDBClient", self.client)
+        self.table = Table("counters", client, clock=self.clock, sleep=lambda _: None, threads=1)
         self.counters = Counters("counters", client=self.table.client)
         self.counters._table = self.table
         self._reached: dict[str, int] = {}

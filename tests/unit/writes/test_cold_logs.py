@@ -15,7 +15,6 @@ from dynamodb_counters._items.table_schema import CHUNK
 from dynamodb_counters._table import ending_at
 from dynamodb_counters._writes import chunk_writes
 from dynamodb_counters._writes.chunk_writes import _WARY, ChunkLogs
-from dynamodb_counters.testing import one_by_one
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient
 from simulation.memory.memory_client import paginator
@@ -63,7 +62,7 @@ class _World:
         client.get_paginator = lambda operation: paginator(getattr(client, operation))
         process = Counters(self.table.name, client=client, clock=self.clock)
         # Threads would share the clock: what one log takes, another one would lack.
-        one_by_one(process._table)
+        vars(process._table)["threads"] = 1
         return process
 
 
