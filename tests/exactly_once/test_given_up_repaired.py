@@ -309,18 +309,18 @@ class Shops:
         for step in steps:
             phases.add(step.phase)
             self._land(self.bench.clock())
-        repairing.repair(unknown=repairing.unknown)
+        repairing.repair()
         self._land(math.inf)
         return phases
 
-    def repair(self, lost: list[Any], **options: Any) -> set[str]:
+    def repair(self, lost: list[Any]) -> set[str]:
         self.bench.clock.advance(GIVEN_UP_AFTER - MINUTE)
         self.give_up(lost)
-        repairing = self.verification(**options)
+        repairing = self.verification()
         return self.finish(repairing, repairing.steps())
 
-    def verification(self, **options: Any) -> Verification:
-        return verification(self.bench, self.stream, outlives=GIVEN_UP_SETTLED, **options)
+    def verification(self) -> Verification:
+        return verification(self.bench, self.stream, outlives=GIVEN_UP_SETTLED)
 
     def _land(self, by: float) -> None:
         if self._lands_at < by:
@@ -370,8 +370,7 @@ def test_a_repair_compares_again_where_what_was_given_up_on_cancels_out() -> Non
     assert shops.counts("x", "y", "later") == [1, 1, 1]
 
 
-@pytest.mark.parametrize(("unknown", "expected"), [(False, 4), (True, 2)], ids=["left", "set"])
-def test_a_repair_outlives_invocations_only_where_it_sets_something(unknown: bool, expected: int) -> None:
+def test_a_repair_outlives_invocations_only_where_it_sets_something() -> None:
     """Here a group holds more than its source shows, which may have expired."""
     shops = Shops(replace(SHOPS, source=replace(SALE, retention=timedelta(days=35))))
     shops.sell(1, "x")
@@ -379,8 +378,8 @@ def test_a_repair_outlives_invocations_only_where_it_sets_something(unknown: boo
     spoil(shops.bench, shops.declaration, "n", 2, shop="x")
     shops.sell(2, "x")
     [lost] = shops.stream.skip().values()
-    assert (SETTLING in shops.repair(lost, unknown=unknown)) is unknown
-    assert shops.counts("x", "later") == [expected, 1]
+    assert SETTLING not in shops.repair(lost)
+    assert shops.counts("x", "later") == [4, 1]
 
 
 def test_what_is_fed_by_hand_once_it_is_repaired_is_not_counted_again() -> None:

@@ -181,5 +181,3 @@ def test_what_expired_before_the_copy_had_counted_it_is_unknown_and_stays_counte
     assert verdicts == {"keep": ("unknown", -3), "subtract": ("drifted", -3), "tickets": ("unknown", -3)}
     copy = Counters(restored.table.name, client=restored.table.client, clock=original.clock)
     assert [copy.get(each, {}).measures["sales"] for each in declared] == [3, 0, 3]
-    work.repair(unknown=True)
-    assert [copy.get(each, {}).measures["sales"] for each in declared] == [0, 0, 0]

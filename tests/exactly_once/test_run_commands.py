@@ -255,7 +255,7 @@ def test_a_verification_that_was_killed_goes_on_and_is_not_reported_twice(counte
         (("verify", "--sample", "0"), "invalid --sample 0: expected a share above 0, at most 1"),
         (("verify", "--sample", "nan"), "invalid --sample nan"),
         (("verify", "--sample", "1.5"), "invalid --sample 1.5"),
-        (("verify", "--unknown"), "--unknown is of --repair"),
+        (("verify", "--unknown"), "--unknown"),
         (("verify", "--segments", "0"), "--segments"),
         (("backfill", "--units-per-second", "0"), "--units-per-second"),
         (("verify", "--repair"), "no terminal to ask at"),

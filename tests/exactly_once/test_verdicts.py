@@ -155,7 +155,7 @@ def test_a_group_waits_for_the_quarantine_whatever_it_lacks(event: Event, by: in
         ("waits", "1 entry of the quarantine waits for it")
     }
     assert verifying.groups("waits") == 3
-    assert verifying.repair(unknown=True) == (0, 0)
+    assert verifying.repair() == (0, 0)
 
 
 OF_EACH_KIND = pytest.mark.parametrize("packed", [None, Packed("at", timedelta(minutes=10))], ids=["items", "chunks"])
@@ -349,21 +349,14 @@ def test_drift_comes_before_what_is_unknown(expired: Site) -> None:
     assert commands(expired)("verify").code == 1
 
 
-def test_repair_sets_groups_that_may_count_what_has_expired_if_asked_to(expired: Site) -> None:
-    counters, person = commands(expired), Person()
-    assert counters("verify", "--repair", "--unknown", answer=person).code == 1
-    question = "Add what is missing to 0 groups, and set 1 group that may count what has expired?"
-    assert person.asked == [question]
-    assert counters("verify", "--repair", answer=person).code == 4
-    assert counters("verify", "--repair", "--yes").code == 4
-    assert expired.bench.counters.get(VIEWS, {"url": "/"}).measures["views"] == 7
-
+def test_a_repair_leaves_groups_that_may_count_what_has_expired(expired: Site) -> None:
+    counters = commands(expired)
+    assert counters("verify", "--repair", answer=Person()).code == 4
     spoil(expired.bench, VIEWS, "views", -2, url="/about")
-    done = counters("verify", "--repair", "--yes", "--unknown")
-    assert (done.code, lines(done.out)) == (0, ["2 groups repaired"])
-    assert expired.bench.counters.get(VIEWS, {"url": "/"}).measures["views"] == 4
+    done = counters("verify", "--repair", "--yes")
+    assert (done.code, lines(done.out)) == (4, ["1 group repaired"])
+    assert expired.bench.counters.get(VIEWS, {"url": "/"}).measures["views"] == 7
     assert expired.bench.counters.get(VIEWS, {"url": "/about"}).measures["views"] == 4
-    assert counters("verify").code == 0
 
 
 @pytest.mark.parametrize(

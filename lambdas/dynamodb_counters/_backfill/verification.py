@@ -183,11 +183,6 @@ def quarantined_groups(
     return waiting, erased
 
 
-def to_repair(differences: Iterable[Difference], *, unknown: bool) -> list[Difference]:
-    """Return what a repair adds; with `unknown`, groups that may count what has expired lose that."""
-    return [each for each in differences if each.verdict == "drifted" or (unknown and each.reason == EXPIRED)]
-
-
 CHANGED_MEANWHILE: Final = "a transaction counted in it meanwhile, or it is gone: verify it again"
 ERASED_MEANWHILE: Final = "what waited for it may have been counted, and was erased: verify it again"
 
@@ -207,8 +202,6 @@ class Verification(Runner):
     """Verifies declarations of a table, by default all; of a `sample` of their groups, by default all of them."""
 
     sample: float = 1.0
-    unknown: bool = False
-    """True if a repair also sets groups that may count what has expired."""
     differences: list[Difference] = field(default_factory=list)
     compared: int = 0
     _kind = "verify"
@@ -253,7 +246,7 @@ class Verification(Runner):
         # From now on, Lambda gives up on nothing older than the scan: the log of each shard is past that.
         until = self.now() + self.outlives
         yield from self._compare_all(pages)
-        if self.outlives and to_repair(self.differences, unknown=self.unknown):
+        if self.outlives and self.groups("drifted"):
             # Invocations may be left of those whose retry Lambda gave up on: they may count what a repair adds.
             yield from self._until(until, SETTLING, state.run.id, _BREATH)
             # Also groups that did not differ: what was given up on may have canceled out, until a part was counted.
@@ -400,19 +393,18 @@ class Verification(Runner):
         retention = source.retention if isinstance(source, Aggregate) else None
         return retention is not None and closing_times(fields, retention)(group) + GROUP_KEPT - WIDE_MARGIN <= now
 
-    def groups(self, verdict: Verdict, reason: str = "") -> int:
-        """How many groups have differences of a verdict, perhaps for one reason."""
-        found = (each for each in self.differences if each.verdict == verdict)
-        return len({each.ref for each in found if not reason or each.reason == reason})
+    def groups(self, verdict: Verdict) -> int:
+        """How many groups have differences of a verdict."""
+        return len({each.ref for each in self.differences if each.verdict == verdict})
 
-    def repair(self, *, unknown: bool = False) -> tuple[int, int]:
+    def repair(self) -> tuple[int, int]:
         """Add to each group what it lacks, once; return how many items were repaired, and how many by another."""
         missing: dict[GroupRef, Delta] = {}
         entries = self._registry().entries.values()
         # What was emptied meanwhile has other items.
         names = {entry.name for entry in entries if entry.is_complete and entry.at <= self._begun.run.since}
-        for each in to_repair(self.differences, unknown=unknown):
-            if each.name not in names:
+        for each in self.differences:
+            if each.verdict != "drifted" or each.name not in names:
                 continue
             layout, number = self._layout(each.ref), padded(str(each.repairs + 1))
             delta = missing.setdefault(each.ref, Delta(layout, each.ref[1], number, number))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 import click
 
 from dynamodb_counters._assumptions import GIVEN_UP_SETTLED
 from dynamodb_counters._backfill.backfill import Backfill, Dropping
 from dynamodb_counters._backfill.runner import COMPLETE, Progress, Runner
-from dynamodb_counters._backfill.verification import EXPIRED, SETTLING, Verification
+from dynamodb_counters._backfill.verification import SETTLING, Verdict, Verification
 from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters.cli.output import counted, number, progress_on, span, table
 from dynamodb_counters.cli.session import DONE, FOUND, UNKNOWN, Session, options, shared, with_dry_run, with_yes
@@ -118,19 +118,10 @@ def drop(session: Session, names: tuple[str, ...], *, yes: bool, **manner: Any) 
 @_with_run
 @click.option("--sample", default=1.0, help="Share of the groups to compare.")
 @click.option("--repair", is_flag=True, help="Show the differences, and add to each group what it lacks, once.")
-@click.option("--unknown", is_flag=True, help="Repair also groups that may count what has expired: they lose that.")
 @with_yes
 @shared
 def verify(
-    session: Session,
-    names: tuple[str, ...],
-    *,
-    run: str,
-    sample: float,
-    repair: bool,
-    unknown: bool,
-    yes: bool,
-    **manner: Any,
+    session: Session, names: tuple[str, ...], *, run: str, sample: float, repair: bool, yes: bool, **manner: Any
 ) -> int:
     """Recompute counts from their source items while traffic flows, and show where they differ.
 
@@ -142,20 +133,16 @@ def verify(
     """
     if run and names:
         raise click.UsageError(_GO_ON)
-    if unknown and not repair:
-        raise click.UsageError("--unknown is of --repair")
     if not 0 < sample <= 1:
         raise click.UsageError(f"invalid --sample {sample:g}: expected a share above 0, at most 1")
     if repair and not yes and not session.has_person():
         # Before the work, not after it.
         session.confirm("", yes=False)
     if repair:
-        manner |= {"outlives": GIVEN_UP_SETTLED, "unknown": unknown}
+        manner |= {"outlives": GIVEN_UP_SETTLED}
     verification = runner_of(session, Verification, names=names, run=run, sample=sample, **manner)
     work = work_off(session, verification)
-    drifted, unknowns = verification.groups("drifted"), verification.groups("unknown")
-    expired = verification.groups("unknown", EXPIRED) if unknown else 0
-    waiting = verification.groups("waits")
+    drifted, unknown, waiting = map(verification.groups, get_args(Verdict))
     differences = [
         {
             "declaration": each.name,
@@ -167,20 +154,19 @@ def verify(
         for each in verification.differences
     ]
     document = work | {"compared": verification.compared, "differences": differences}
-    total = f"{counted(verification.compared, 'group')} compared: {drifted or 'none'} drifted, {unknowns} cannot be"
+    total = f"{counted(verification.compared, 'group')} compared: {drifted or 'none'} drifted, {unknown} cannot be"
     total += f" verified, {waiting} wait for the quarantine; {span(work['seconds'])}, {_cost(work)}"
     lines = [*table(differences), total]
-    if not repair or not drifted + expired:
+    if not repair or not drifted:
         session.emit(document, lines)
         return FOUND if drifted else UNKNOWN if verification.differences else DONE
     for line in lines if not session.as_json or not yes else ():
         session.tell(line)
-    also = f", and set {counted(expired, 'group')} that may count what has expired" if expired else ""
-    if not session.confirm(f"Add what is missing to {counted(drifted, 'group')}{also}?", yes=yes):
+    if not session.confirm(f"Add what is missing to {counted(drifted, 'group')}?", yes=yes):
         session.emit(document, "nothing repaired")
         return FOUND
-    repaired, refused = verification.repair(unknown=unknown)
+    repaired, refused = verification.repair()
     others = f"; {counted(refused, 'group')} left: repaired by another run meanwhile, verify again" if refused else ""
     document |= {"repaired": repaired, "refused": refused}
     session.emit(document, f"{counted(repaired, 'group')} repaired{others}")
-    return FOUND if refused else UNKNOWN if unknowns - expired + waiting else DONE
+    return FOUND if refused else UNKNOWN if unknown + waiting else DONE
