@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -40,6 +40,7 @@ from dynamodb_counters._items.bookkeeping import item_bytes, put_as_seen, sequen
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import BASELINE, PK, SK, TYPE
 from dynamodb_counters._quarantine.quarantine import PROVISIONAL, Quarantine
+from dynamodb_counters._reads.table_reads import Wanted, read_items
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
 from dynamodb_counters.exactly_once import WATERMARK_PREFIX, Watermark, shard_digest
@@ -67,15 +68,12 @@ def depth_of(shard: str, parents: Mapping[str, str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class StreamReader:
-    """One stream; `sleep` is injected by tests.
-
-    After `quiet_pages` empty ones in a row an open shard is taken to have no more: nothing else shows it.
-    """
+    """One stream. After `quiet_pages` empty ones an open shard is taken to have no more: nothing else shows it."""
 
     client: DynamoDBStreamsClient
     arn: str
     sleep: Callable[[float], None] = time.sleep
-    quiet_pages: int = 50
+    quiet_pages: int = 10
 
     def shards(self) -> list[Shard]:
         """The shards that DynamoDB describes, those of the last 24 hours; parents before children."""
@@ -128,7 +126,7 @@ def scan_page(table: Table, segment: int, segments: int, start: Any, **more: Any
 
 
 class ReadGroup(NamedTuple):
-    """A group as its items were read, and what of the log they have applied for certain."""
+    """A group as its items were read, and by shard, the last record that they have applied for certain."""
 
     items: list[Image]
     applied: dict[str, str]
@@ -138,13 +136,15 @@ def read_checkpoint(table: Table, shard: str) -> Checkpoint:
     return checkpoint_of(table.read_item(checkpoint_key(shard_digest(shard))))
 
 
-def applied_by(items: list[Image], checkpoints: Mapping[str, Checkpoint]) -> dict[str, str]:
-    """By shard, the last record that a group has applied, by the shard's checkpoint and the items' watermarks."""
-    applied = {}
-    for shard, checkpoint in checkpoints.items():
-        name = Watermark(shard).name
-        applied[shard] = max([checkpoint.applied_through, *(sequence_of(item[name]) for item in items if name in item)])
-    return applied
+def read_groups(table: Table, wanted: Sequence[Wanted], shards: Iterable[str]) -> list[ReadGroup]:
+    """Read groups after checkpoints: what a checkpoint covers, their items have applied."""
+    through = {shard: read_checkpoint(table, shard).applied_through for shard in shards}
+    names = {shard: Watermark(shard).name for shard in through}
+    found: list[ReadGroup] = []
+    for items in read_items(table, wanted, consistent=True):
+        marks = {shard: [sequence_of(item[name]) for item in items if name in item] for shard, name in names.items()}
+        found.append(ReadGroup(items, {shard: max([through[shard], *marks[shard]]) for shard in through}))
+    return found
 
 
 _END: Final = "end"
@@ -274,8 +274,6 @@ EMULATOR_HEADER: Final = "x-counters-dev"
 ASKED_EVERY: Final = 5.0
 """Seconds; a monotonic clock measures the time in between."""
 
-_QUIET_PAGES: Final = 10
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceTable(Source):
@@ -291,8 +289,7 @@ class SourceTable(Source):
             raise BackfillError(f"invalid source table {arn}: expected a stream of new and old images")
         names = tuple(key["AttributeName"] for key in known["KeySchema"])
         # No heartbeat but its stream itself shows what is not logged yet.
-        reader = StreamReader(streams, known["LatestStreamArn"], quiet_pages=_QUIET_PAGES)
-        return cls(table=Table(arn, client), key_names=names, stream=reader)
+        return cls(table=Table(arn, client), key_names=names, stream=StreamReader(streams, known["LatestStreamArn"]))
 
     @property
     def _suffix(self) -> str:
@@ -333,7 +330,7 @@ class Feeds(NamedTuple):
         """Those of a shard, as the aggregator calls it, after a padded sequence number; "" for all."""
         is_source = self.source is not None and self.source.has(shard)
         stream = self.source.stream if self.source is not None and is_source else self.stream
-        return replace(stream, quiet_pages=_QUIET_PAGES).records(shard.partition("@")[0], after.lstrip("0"))
+        return stream.records(shard.partition("@")[0], after.lstrip("0"))
 
     def is_foreign(self, shard: str) -> bool | None:
         """Whether a shard is of the source table, as of a `Change`."""

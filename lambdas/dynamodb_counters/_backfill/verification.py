@@ -29,7 +29,7 @@ from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 from dynamodb_counters._assumptions import GROUP_KEPT, READ_TOGETHER, SKEW, WIDE_MARGIN
-from dynamodb_counters._backfill.feeds import ReadGroup, applied_by, read_checkpoint
+from dynamodb_counters._backfill.feeds import ReadGroup, read_groups
 from dynamodb_counters._backfill.runner import (
     COMPARING,
     COMPLETE,
@@ -70,7 +70,6 @@ from dynamodb_counters._quarantine.quarantine import (
     names_of,
     stored_entries,
 )
-from dynamodb_counters._reads.table_reads import read_items
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import BY_LETTER, TOTAL
 from dynamodb_counters.errors import BackfillError
@@ -357,14 +356,12 @@ class Verification(Runner):
         raise BackfillError(SPLITTING)
 
     def _read(self, refs: list[GroupRef]) -> dict[GroupRef, ReadGroup]:
-        """Read groups after checkpoints: what a checkpoint covers, their items have applied."""
         wanted = [(self._layout(ref), ref[1]) for ref in refs]
         for _ in range(_AGAIN):
             begun = self.now()
-            checkpoints = {shard: read_checkpoint(self.table, shard) for shard in self._begun.lineage.in_order}
-            groups = zip(refs, read_items(self.table, wanted, consistent=True), strict=True)
+            groups = read_groups(self.table, wanted, self._begun.lineage.in_order)
             if self.now() < begun + READ_TOGETHER:
-                return {ref: ReadGroup(items, applied_by(items, checkpoints)) for ref, items in groups}
+                return dict(zip(refs, groups, strict=True))
         raise BackfillError("reading takes too long: the checkpoints that were read before have settled since")
 
     def _missing(self, ref: GroupRef, expected: Mapping[str, Number], held: ReadGroup) -> dict[str, Number]:
