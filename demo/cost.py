@@ -57,7 +57,7 @@ class Meter:
 
 def units_written(streams: Any, stream: str) -> Counter[str]:
     """Write units of all changes in a stream, by the type of their items; those of the index, by `INDEX` and type."""
-    reader, units = StreamReader(streams, stream, sleep=lambda _: None), Counter[str]()
+    reader, units = StreamReader(streams, stream, sleep=lambda _: None, quiet_pages=50), Counter[str]()
     for shard in (each.id for each in reader.shards()):
         for record in reader.records(shard):
             old, new = (record["dynamodb"].get(name) for name in ("OldImage", "NewImage"))
