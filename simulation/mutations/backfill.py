@@ -11,7 +11,7 @@ BACKFILL: Final = r"""
 + mark.name = f"{BASELINE}{id(self)}"
 ? test_backfill.py::test_a_baseline_that_was_added_before_its_process_died_is_not_added_again
 * readers see what counts the filled aggregates before it has caught up
--         yield from self._settle(state, plan)
+-         yield from self._settle(plan)
 ? test_run_guards.py::test_incomplete_groups_are_not_counted_as_if_they_were_whole
 * a backfill that rested adds members that are gone
 - if not delta.layout.is_gone(delta.group, now)]
@@ -46,7 +46,7 @@ BACKFILL: Final = r"""
 ? test_given_up_repaired.py::test_a_repair_outlives_an_invocation_whose_batch_lambda_gave_up_on
 * a repair outlives only what was given up on before its cut
 - until = self.now() + self.outlives
-+ until = state.run.since + self.outlives
++ until = self.state.run.since + self.outlives
 ? test_given_up_repaired.py::test_a_repair_outlives_what_lambda_gives_up_on_before_the_log_is_past_the_scan
 * a repair lowers what may be right
 - if each.verdict != "drifted" or each.name
@@ -94,11 +94,11 @@ BACKFILL: Final = r"""
 
 == _backfill/runner.py
 * a backfill does not wait for the log
-- waiting = state.lineage.waiting(acknowledged)
+- waiting = self.state.lineage.waiting(acknowledged)
 + waiting: list[str] = []
 ? test_run_guards.py::test_a_backfill_waits_until_the_log_is_past_its_scan
 * a shard may begin near a cut
-- if state.phase != WAITING or self._same_shards(state):
+- if self.state.phase != WAITING or self._same_shards():
 + if True:
 ? test_run_guards.py::test_a_run_begins_again_if_a_shard_was_split_near_its_cut
 
@@ -176,7 +176,7 @@ BACKFILL: Final = r"""
 + if False:
 ? test_waiting_entries.py::test_an_image_that_waits_for_more_groups_is_counted_once
 * shards that begin while groups are read are not looked at
-- if known.issuperset(state.lineage.parents):
+- if known.issuperset(self.state.lineage.parents):
 + if True:
 ? test_run_guards.py::test_records_of_a_shard_that_began_while_groups_were_read_are_no_drift
 * a verification compares what its scan takes for late
@@ -188,18 +188,18 @@ BACKFILL: Final = r"""
 + pass
 ? test_verdicts.py::test_counts_of_a_transaction_just_now_are_no_drift
 * a verification does not wait for long enough until transactions are logged
-- state, moment = self._begun, self.now() + self.feeds.clocks
-+ state, moment = self._begun, self.now() - self.feeds.clocks
+- moment = self.now() + self.feeds.clocks
++ moment = self.now() - self.feeds.clocks
 ? test_verdicts.py::test_counts_of_a_transaction_just_now_are_no_drift
 * a verification waits for the log of a run that another process has ended
--         if state.phase != COMPARING:
--             raise BackfillError(_ENDED.format(state.run.id))
+-         if self.state.phase != COMPARING:
+-             raise BackfillError(_ENDED.format(self.state.run.id))
 -         for _
 +         for _
 ? test_verdicts.py::test_no_transactions_are_waited_for_once_another_process_has_ended_the_run
 * a verification goes on after another process has ended it
-- if not self._ended(state, COMPLETE):
-+ if not self._ended(state, COMPLETE) and False:
+- if not self._ended(COMPLETE):
++ if not self._ended(COMPLETE) and False:
 ? test_run_guards.py::test_a_verification_that_another_process_has_ended_reports_nothing
 * a verification compares members whose retention is over
 - is_late or is_gone or

@@ -11,7 +11,7 @@ import pytest
 from dynamodb_counters import Aggregate, Attr, Count, Counters, Event, Items, Sum, Window
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.feeds import Feeds, StreamReader
-from dynamodb_counters._backfill.runner import SCANNING, WAITING, Progress, State
+from dynamodb_counters._backfill.runner import SCANNING, WAITING, Progress
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._control.registry import entry_key, read_registry
 from dynamodb_counters._declarations.codec import definition, encode
@@ -98,11 +98,11 @@ def verify(bench: Workbench, stream: Stream) -> Verification:
 
 def before_the_end(monkeypatch: pytest.MonkeyPatch, work: type[Any], then: Callable[[], object]) -> None:
     """Have something happen once a run has nothing left to wait for."""
-    finish: Callable[[Any, State], Iterator[Progress]] = work._finish
+    finish: Callable[[Any], Iterator[Progress]] = work._finish
 
-    def late(self: Any, state: State) -> Iterator[Progress]:
+    def late(self: Any) -> Iterator[Progress]:
         then()
-        return finish(self, state)
+        return finish(self)
 
     monkeypatch.setattr(work, "_finish", late)
 

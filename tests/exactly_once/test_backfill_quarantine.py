@@ -134,9 +134,9 @@ def at_phase(counters: Counters, phase: str, then: Any, monkeypatch: pytest.Monk
     """Have something happen once, when a run is in a phase."""
     enter = Backfill._enter
 
-    def entered(self: Backfill, state: Any, before: str, after: str) -> None:
-        enter(self, state, before, after)
-        if after == phase and state.phase == phase:
+    def entered(self: Backfill, before: str, after: str) -> None:
+        enter(self, before, after)
+        if after == phase and self.state.phase == phase:
             monkeypatch.setattr(Backfill, "_enter", enter)
             then()
             counters.stream.deliver()

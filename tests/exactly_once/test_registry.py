@@ -20,7 +20,6 @@ from dynamodb_counters._control.registry import (
     FILLING,
     STALE,
     WAITING,
-    Registry,
     entry_key,
     read_registry,
     write_registry,
@@ -403,15 +402,15 @@ def test_a_delete_that_lands_late_takes_nothing_that_was_counted_since(
 def test_a_slow_process_opens_nothing_that_another_has_filled(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(NUMBER, REVENUE)
     world.put(3)
-    opened = Backfill._opened
+    opened = Backfill._open
 
     def late(self: Backfill) -> Any:
-        monkeypatch.setattr(Backfill, "_opened", opened)
+        monkeypatch.setattr(Backfill, "_open", opened)
         fill(world.bench, world.stream, names=["revenue"])
         world.put(2, customer="bob")
         return opened(self)
 
-    monkeypatch.setattr(Backfill, "_opened", late)
+    monkeypatch.setattr(Backfill, "_open", late)
     with pytest.raises(BackfillError, match="another process works on the same names"):
         list(backfill(world.bench, world.stream, names=["revenue"]).steps())
     assert world.read(REVENUE, customer="bob") == ({"total": 20}, True)
@@ -421,14 +420,14 @@ def test_a_slow_process_opens_nothing_over_a_name_that_another_has_emptied(monke
     world = World(BY)
     world.put(3)
     world.bench.deploy([BY, OVER])
-    opened = Backfill._opened
+    opened = Backfill._open
 
     def late(self: Backfill) -> Any:
-        monkeypatch.setattr(Backfill, "_opened", opened)
+        monkeypatch.setattr(Backfill, "_open", opened)
         world.run_to(backfill(world.bench, world.stream, names=["by"]).steps(), "deleting")
         return opened(self)
 
-    monkeypatch.setattr(Backfill, "_opened", late)
+    monkeypatch.setattr(Backfill, "_open", late)
     with pytest.raises(BackfillError, match="another process works on the same names"):
         list(backfill(world.bench, world.stream, names=["over"]).steps())
     world.put(1, customer="bob")
@@ -454,15 +453,15 @@ def test_a_run_that_was_given_up_adds_nothing_to_what_another_fills(monkeypatch:
     run = next(step.run for step in steps if step.phase == "draining")
     require = Backfill._require_open
 
-    def late(self: Backfill, state: Any, _: Registry) -> None:
-        if state.phase != "adding":
+    def late(self: Backfill) -> None:
+        if self.state.phase != "adding":
             return
         monkeypatch.setattr(Backfill, "_require_open", require)
         backfill(world.bench, world.stream, run=run).give_up()
         for number in range(1, 4):
             delete(world.bench, number)
         fill(world.bench, world.stream)
-        require(self, state, read_registry(world.bench.store))
+        require(self)
 
     monkeypatch.setattr(Backfill, "_require_open", late)
     with pytest.raises(BackfillError, match="is void"):

@@ -26,9 +26,9 @@ from dynamodb_counters._backfill.feeds import ServiceTime, is_emulated, scan_pag
 from dynamodb_counters._backfill.runner import COMPLETE as ENDED
 from dynamodb_counters._backfill.runner import (
     DRAINING,
+    VOID,
     Progress,
     Runner,
-    State,
     Totals,
     Work,
     baselines,
@@ -284,58 +284,60 @@ class Backfill(Emptying, Runner):
             raise BackfillError("nothing to backfill: every name counts all there is")
         yield from self.empty([entry.name for entry in entries])
 
-    def _try_to_open(self, registry: Registry, opened: float) -> State | None:
+    def _try_to_open(self, registry: Registry, opened: float) -> bool:
         is_same = all(registry.entries.get(name) == entry for name, entry in self._emptied.items())
         # What they count may have been emptied meanwhile.
         if not is_same or [each.name for each in names_to_fill(registry, self._emptied)] != sorted(self._emptied):
             raise BackfillError("another process works on the same names: run it again")
-        state = self._new_state(opened, scanned_names(self._emptied.values()))
-        filled = {"since": state.run.since, "run": state.run.id, "fresh": False, "surplus": False}
+        run = self._begin(opened, scanned_names(self._emptied.values()))
+        filled = {"since": run.since, "run": run.id, "fresh": False, "surplus": False}
         changes = [(entry, entry.entering(FILLING, opened, **filled)) for entry in self._emptied.values()]
         # With the header: a command that empties what they count is refused, or refuses this.
-        is_written = write_registry(self.table, registry, changes, attributes={}, also=self._also(state))
-        return state if is_written else None
+        return write_registry(self.table, registry, changes, attributes={}, also=self._also())
 
-    def _finish(self, state: State) -> Iterator[Progress]:
-        self._enter(state, DRAINING, ADDING)
-        if state.phase == ADDING:
-            yield from self._withhold(state)
-            yield from self._add(state)
+    def _finish(self) -> Iterator[Progress]:
+        self._enter(DRAINING, ADDING)
+        if self.state.phase == ADDING:
+            yield from self._withhold()
+            yield from self._add()
 
-    def _withhold(self, state: State) -> Iterator[Progress]:
+    def _withhold(self) -> Iterator[Progress]:
         """Let what the baseline lacks wait in quarantine, as if the stream had brought it."""
-        keys = withheld(self._pages(state))
+        keys = withheld(self._pages())
         while some := list(islice(keys, _AT_A_TIME)):
             self.table.each(lambda one: confirm(self.table, *one), some)
             self._spend(len(some))
             self.withheld += len(some)
-            yield self._step(WITHHOLDING, self.withheld, 0, state.run.id)
+            yield self._step(WITHHOLDING, self.withheld, 0)
 
-    def _add(self, state: State) -> Iterator[Progress]:
-        plan, pages = self._plan(state), self._pages(state)
-        mark, committer, added = Watermark(found_by(state.run.id)), committer_of(self.table), 0
+    def _add(self) -> Iterator[Progress]:
+        plan, pages = self._plan(), self._pages()
+        mark, committer, added = Watermark(found_by(self.state.run.id)), committer_of(self.table), 0
         mark.name = BASELINE
-        for part, parts, sums in baselines(pages, state.parts_done, state.parts):
+        for part, parts, sums in baselines(pages, self.state.parts_done, self.state.parts):
             paged, left = [ref for ref in sums if plan.programs[ref[0]].layout.pages], len(sums)
             alone = sorted(sums.keys() - set(paged))
             slices = (alone[start : start + _AT_A_TIME] for start in range(0, len(alone), _AT_A_TIME))
             # All that a page gets at once: its mark covers them all.
             for refs in filter(None, (paged, *slices)):
-                self._require_open(state, self._registry())
-                deltas = self._deltas(plan, state.run, {ref: sums[ref] for ref in refs}, part, parts)
+                self._require_open()
+                deltas = self._deltas(plan, self.state.run, {ref: sums[ref] for ref in refs}, part, parts)
                 done = committer.commit(deltas, Part(plan, (), mark))
                 self._spend(done.write_units)
                 self.withheld += done.quarantined
                 added, left = added + len(refs), left - len(refs)
-                yield self._progress(state, added, added + left * (parts - part))
-            state.parts_done, state.parts = part + 1, parts
-            if not self._write(state, ADDING):
-                self._reload(state)
-                if state.phase != ADDING:
+                yield self._step(ADDING, added, added + left * (parts - part))
+            self.state.parts_done, self.state.parts = part + 1, parts
+            if not self._write(ADDING):
+                self._reload()
+                if self.state.phase != ADDING:
                     return
-        yield from self._settle(state, plan)
-        if state.phase == ADDING:
-            self._complete(state)
+        yield from self._settle(plan)
+        if self.state.phase == ADDING:
+            if not self._ended(ENDED):
+                self._void()
+            if self.state.phase != ENDED:
+                raise BackfillError(self._dropped.format(self.run))
 
     def _deltas(self, plan: Plan, run: Run, sums: Totals, part: int, parts: int) -> list[Delta]:
         """Deltas of groups, as one record of a shard of the backfill's own: later than those of all runs before."""
@@ -345,49 +347,39 @@ class Backfill(Emptying, Runner):
         # What is gone may have had its baseline, and a run may rest for long; no reader is promised it so far back.
         return [delta for delta in deltas if not delta.layout.is_gone(delta.group, now)]
 
-    def _settle(self, state: State, plan: Plan) -> Iterator[Progress]:
+    def _settle(self, plan: Plan) -> Iterator[Progress]:
         """Let what counts the filled aggregates catch up, so that readers never see it lack them."""
         counted = [program.layout.declaration for program in plan.programs.values()]
-        names = set(state.run.names)
-        while state.phase == ADDING and (names := {over.name for over in counted if over.source.name in names}):
+        names = set(self.state.run.names)
+        while self.state.phase == ADDING and (names := {over.name for over in counted if over.source.name in names}):
             # Times of records are whole seconds.
             moment = math.ceil(self.now())
             self.table.sleep(moment - self.now())
-            for step in self._wait_for_log(state, partial(self._has_passed_in_own_table, state, moment)):
+            for step in self._wait_for_log(partial(self._has_passed_in_own_table, moment)):
                 yield step
                 if self.now() > moment + _SETTLING:
                     break
 
-    def _changes(self, registry: Registry, state: State, entered: RegistryState) -> list[tuple[Entry, Entry]]:
+    def _changes(self, registry: Registry, entered: RegistryState) -> list[tuple[Entry, Entry]]:
         """The entries that the run fills, each with what it becomes."""
-        filled = (each for each in registry.names.values() if each.state == FILLING and each.run == state.run.id)
+        filled = (each for each in registry.names.values() if each.state == FILLING and each.run == self.state.run.id)
         return [(entry, entry.entering(entered, self.now())) for entry in filled]
 
-    def _complete(self, state: State) -> None:
-        for _ in self.table.tries():
-            registry = self._registry()
-            changes = self._changes(registry, state, COMPLETE)
-            declared = [entry.declaration for entry, _ in changes]
-            is_lacking = any(each is None or registry.lacking(each, kept=True) for each in declared)
-            self._require_open(state, registry, is_lacking=is_lacking)
-            if state.phase == ENDED:
-                return
-            state.phase = ENDED
-            if write_registry(self.table, registry, changes, also=self._also(state)):
-                return
-            state.phase = ADDING
-        raise BackfillError("the table's registry changes all the time: run it again")
-
-    def _void(self, state: State) -> None:
+    def _void(self) -> None:
         try:
-            super()._void(state)
+            super()._void()
         finally:
             # Of a run whose other names were dropped or filled anew, the rest goes stale, too.
             registry = self._registry()
-            if changes := self._changes(registry, state, STALE):
+            if changes := self._changes(registry, STALE):
                 write_registry(self.table, registry, changes)
 
-    def _close(self, registry: Registry, state: State) -> bool:
-        """Give a run up: what it has filled goes stale."""
-        changes = self._changes(registry, state, STALE)
-        return write_registry(self.table, registry, changes, also=self._also(state))
+    def _close(self, registry: Registry) -> bool:
+        """End a run: what it has filled is complete; if the run is void, or what that counts is, it goes stale."""
+        changes = self._changes(registry, COMPLETE)
+        declared = [entry.declaration for entry, _ in changes]
+        if any(each is None or registry.lacking(each, kept=True) for each in declared):
+            self.state.phase = VOID
+        if self.state.phase == VOID:
+            changes = self._changes(registry, STALE)
+        return write_registry(self.table, registry, changes, also=self._also())

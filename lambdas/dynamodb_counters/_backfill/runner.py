@@ -18,7 +18,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from decimal import localcontext
-from functools import partial
 from typing import Any, ClassVar, Final, Literal, Self, TypeAlias
 
 from dynamodb_counters._assumptions import (
@@ -289,6 +288,8 @@ class Work:
     table: Table
     now: Callable[[], float]
     names: Collection[str] = ()
+    run: str = ""
+    """The run that it works on, as soon as that is open."""
     segments: int = 4
     units_per_second: float | None = None
     fresh: float = FRESH + CLOCKS
@@ -303,15 +304,15 @@ class Work:
         if self.units_per_second is not None:
             self.table.sleep(units / self.units_per_second)
 
-    def _until(self, moment: float, phase: str, run: str = "", pause: float = _POLL) -> Iterator[Progress]:
+    def _until(self, moment: float, phase: str, pause: float = _POLL) -> Iterator[Progress]:
         """Wait until a moment has passed; yield how much of the time has."""
         begun = self.now()
         while (now := self.now()) <= moment:
-            yield self._step(phase, now - begun, moment - begun, run)
+            yield self._step(phase, now - begun, moment - begun)
             self.table.sleep(min(pause, moment - now + 0.1))
 
-    def _step(self, phase: str, done: float, total: float, run: str = "") -> Progress:
-        return Progress(phase, run, int(done), int(total), self._units)
+    def _step(self, phase: str, done: float, total: float) -> Progress:
+        return Progress(phase, self.run, int(done), int(total), self._units)
 
 
 @dataclass(kw_only=True)
@@ -319,13 +320,13 @@ class Runner(Work, ABC):
     """Works on one run of a table; goes on with `run` if another process began it."""
 
     feeds: Feeds
-    run: str = ""
     page_items: int = 2000
     open_after: float = RUN_OPEN_AFTER
     outlives: float = 0.0
     """Seconds for which what Lambda has given up on may still be counted; before a repair adds, it waits so long."""
+    state: State = field(init=False)
     _by: Plan = field(init=False)
-    """The declarations of what is compared."""
+    """What counts the names that it looks at."""
 
     _kind: ClassVar[Literal["backfill", "verify"]]
     _dropped: ClassVar[str] = "run {} is void: what it looks at is not counted any more"
@@ -342,89 +343,89 @@ class Runner(Work, ABC):
 
     def steps(self) -> Iterator[Progress]:
         """Work on the run; yield after each step where it is."""
-        state = self._found() if self.run else None
+        if self.run:
+            self._find()
         for _ in range(ROUNDS):
-            if state is None:
+            if not self.run:
                 yield from self._prepare()
-                state = self._opened()
-            if state.phase == WAITING:
-                yield from self._until(state.run.since + self.feeds.clocks, WAITING, state.run.id)
-            if state.phase != WAITING or self._same_shards(state):
+                self._open()
+            if self.state.phase == WAITING:
+                yield from self._until(self.state.run.since + self.feeds.clocks, WAITING)
+            if self.state.phase != WAITING or self._same_shards():
                 break
-            self._void(state)
-            if state.phase == COMPLETE:
+            self._void()
+            if self.state.phase == COMPLETE:
                 break
-            state = None
+            self.run = ""
         else:
             raise BackfillError(SPLITTING)
-        self._enter(state, WAITING, SCANNING)
-        if state.phase == SCANNING:
-            yield from self._scan(state)
-        if state.phase == DRAINING:
-            yield from self._wait_for_log(state, partial(self._has_passed, state))
-        yield from self._finish(state)
-        yield self._progress(state, 1, 1)
+        self._enter(WAITING, SCANNING)
+        if self.state.phase == SCANNING:
+            yield from self._scan()
+        if self.state.phase == DRAINING:
+            yield from self._wait_for_log(self._has_passed)
+        yield from self._finish()
+        yield self._step(self.state.phase, 1, 1)
 
     def _prepare(self) -> Iterator[Progress]:
         """Bring what the run looks at to where it can begin."""
         yield from ()
 
     @abstractmethod
-    def _try_to_open(self, registry: Registry, opened: float) -> State | None:
-        """Open a run; None if another process has written meanwhile."""
+    def _try_to_open(self, registry: Registry, opened: float) -> bool:
+        """Open a run; False if another process has written meanwhile."""
 
     @abstractmethod
-    def _finish(self, state: State) -> Iterator[Progress]:
+    def _finish(self) -> Iterator[Progress]:
         """Finish a run whose log has caught up with the scan."""
 
     def give_up(self) -> None:
-        self._void(self._found())
+        self._find()
+        self._void()
 
     @abstractmethod
-    def _close(self, registry: Registry, state: State) -> bool:
+    def _close(self, registry: Registry) -> bool:
         """Write a run's last phase, and that it is not open any more; False if another process has written."""
 
-    def _also(self, state: State) -> list[Any]:
-        return [{"Put": {"TableName": self.table.name, "Item": self._item(state)}}]
-
-    def _progress(self, state: State, done: float, total: float) -> Progress:
-        return self._step(state.phase, done, total, state.run.id)
+    def _also(self) -> list[Any]:
+        return [{"Put": {"TableName": self.table.name, "Item": self._item()}}]
 
     # Opening
 
-    def _found(self) -> State:
+    def _find(self) -> None:
         item = self.table.read_item(run_key(self.run))
         if not item:
             raise BackfillError(f"invalid run={self.run!r}: expected the id of a run of the last 30 days")
-        state = State.of(self.run, item)
-        if state.run.kind != self._kind:
-            expected = f"one of `counters {self._kind}`, not of `counters {state.run.kind}`"
+        self.state = State.of(self.run, item)
+        if self.state.run.kind != self._kind:
+            expected = f"one of `counters {self._kind}`, not of `counters {self.state.run.kind}`"
             raise BackfillError(f"invalid run={self.run!r}: expected {expected}")
         # Shards may be forgotten by now that it must know in these phases.
-        has_rested = self.now() > state.described_at + LINEAGE_KEPT and state.phase in (SCANNING, DRAINING, COMPARING)
+        has_rested = self.now() > self.state.described_at + LINEAGE_KEPT
+        has_rested &= self.state.phase in (SCANNING, DRAINING, COMPARING)
         # An opening whose process died landed at an unknown time.
-        if has_rested or state.phase in (OPENING, VOID):
-            self._void(state)
-        if state.phase == VOID:
+        if has_rested or self.state.phase in (OPENING, VOID):
+            self._void()
+        if self.state.phase == VOID:
             raise BackfillError(f"run {self.run} is void: begin another one")
-        return state
 
-    def _opened(self) -> State:
+    def _open(self) -> None:
         for _ in self.table.tries():
             opened = self.now()
-            if (state := self._try_to_open(self._registry(), opened)) is not None:
+            if self._try_to_open(self._registry(), opened):
                 if self.now() <= opened + self.feeds.clocks:
-                    self._enter(state, OPENING, WAITING)
-                    return state
-                self._void(state)
+                    self._enter(OPENING, WAITING)
+                    self.run = self.state.run.id
+                    return
+                self._void()
         raise BackfillError("the table's registry changes all the time: try again later")
 
-    def _new_state(self, opened: float, names: Collection[str]) -> State:
-        """The state of a new run, which begins when every process knows of it."""
+    def _begin(self, opened: float, names: Collection[str]) -> Run:
+        """A new run, which begins when every process knows of it."""
         run = Run(new_run(self._kind), self._kind, math.ceil(opened + self.open_after), tuple(names))
-        state = State(run, OPENING, self.segments, opened)
-        state.lineage.meet(self.feeds.shards())
-        return state
+        self.state = State(run, OPENING, self.segments, opened)
+        self.state.lineage.meet(self.feeds.shards())
+        return run
 
     def _registry(self) -> Registry:
         registry = read_registry(self.table)
@@ -432,44 +433,44 @@ class Runner(Work, ABC):
             raise BackfillError("nothing counts the table yet: deploy its aggregator, and wait for a batch")
         return registry
 
-    def _same_shards(self, state: State) -> bool:
+    def _same_shards(self) -> bool:
         """Whether no shard began near the cut, where the clocks of two shards could disagree about it."""
-        known = set(state.lineage.parents)
-        state.lineage.meet(self.feeds.shards())
-        return set(state.lineage.parents) == known
+        known = set(self.state.lineage.parents)
+        self.state.lineage.meet(self.feeds.shards())
+        return set(self.state.lineage.parents) == known
 
     # Scanning and draining
 
-    def _require_open(self, state: State, registry: Registry, *, is_lacking: bool = False) -> None:
-        """Give up a run that is not open any more, or `is_lacking`; return if another process has completed it."""
-        if is_lacking or state.run not in registry.runs:
-            self._void(state)
-            if state.phase != COMPLETE:
-                raise BackfillError(self._dropped.format(state.run.id))
+    def _require_open(self) -> None:
+        """Give up a run that is not open any more; return if another process has completed it."""
+        if self.state.run not in self._registry().runs:
+            self._void()
+            if self.state.phase != COMPLETE:
+                raise BackfillError(self._dropped.format(self.state.run.id))
 
-    def _plan(self, state: State) -> Plan:
+    def _plan(self) -> Plan:
         registry = self._registry()
         plan = plan_of(registry)
-        if state.run not in registry.runs or not plan.programs.keys() >= {*state.run.names}:
-            self._void(state)
-            raise BackfillError(self._dropped.format(state.run.id))
+        if self.state.run not in registry.runs or not plan.programs.keys() >= {*self.state.run.names}:
+            self._void()
+            raise BackfillError(self._dropped.format(self.state.run.id))
         return plan
 
-    def _scan(self, state: State) -> Iterator[Progress]:
-        scan = self._scanning(state.run, self._plan(state), state.segments)
+    def _scan(self) -> Iterator[Progress]:
+        scan = self._scanning(self.state.run, self._plan(), self.state.segments)
         total = sum(table.get("ItemCount", 0) for table in self._described())
         try:
             for scanned in scan.rounds():
-                if self.now() > state.described_at + HOUR:
-                    self._describe(state)
-                yield self._progress(state, scanned, max(total, scanned))
+                if self.now() > self.state.described_at + HOUR:
+                    self._describe()
+                yield self._step(SCANNING, scanned, max(total, scanned))
         except LeftOver as name:
             # Stale from now on, it is emptied first.
-            self._void(state)
+            self._void()
             raise BackfillError(f"{name} was counted in before it was registered: run it again") from None
-        if state.phase == SCANNING:
-            state.ended_at = self.now()
-        self._enter(state, SCANNING, DRAINING)
+        if self.state.phase == SCANNING:
+            self.state.ended_at = self.now()
+        self._enter(SCANNING, DRAINING)
 
     def _described(self) -> list[Mapping[str, Any]]:
         """What DynamoDB says of the tables, up to six hours late."""
@@ -489,105 +490,105 @@ class Runner(Work, ABC):
             spend=self._spend,
         )
 
-    def _wait_for_log(self, state: State, has_passed: Callable[[str], bool]) -> Iterator[Progress]:
+    def _wait_for_log(self, has_passed: Callable[[str], bool]) -> Iterator[Progress]:
         """Wait until every shard has logged what is asked for, or another process is done with it."""
-        phase, beats_at = state.phase, -math.inf
+        phase, beats_at = self.state.phase, -math.inf
         acknowledged: dict[str, bool] = {}
         while True:
-            self._describe(state)
-            if state.phase == phase:
-                self._require_open(state, self._registry())
-            if state.phase != phase:
+            self._describe()
+            if self.state.phase == phase:
+                self._require_open()
+            if self.state.phase != phase:
                 return
-            for shard in state.lineage.in_order:
+            for shard in self.state.lineage.in_order:
                 if not acknowledged.get(shard):
                     acknowledged[shard] = has_passed(shard)
-            waiting = state.lineage.waiting(acknowledged)
+            waiting = self.state.lineage.waiting(acknowledged)
             # A child without more records says nothing of its parent.
-            foreign = filter(self.feeds.is_foreign, state.lineage.parents)
+            foreign = filter(self.feeds.is_foreign, self.state.lineage.parents)
             waiting += [shard for shard in foreign if not acknowledged[shard] and shard not in waiting]
             if not waiting:
                 return
-            count = len(state.lineage.parents)
-            yield self._progress(state, count - len(waiting), count)
+            count = len(self.state.lineage.parents)
+            yield self._step(self.state.phase, count - len(waiting), count)
             if self.now() > beats_at + 10 * _POLL:
                 beats_at = self.now()
-                self._beat(state, 2 * len(waiting))
+                self._beat(2 * len(waiting))
             self.table.sleep(_POLL)
 
-    def _has_passed(self, state: State, shard: str) -> bool:
+    def _has_passed(self, shard: str) -> bool:
         """Whether the last page of a shard's log is from after the scan, or the shard has nothing else."""
-        pages, source, end = self._pages(state), self.feeds.source, state.ended_at + self.feeds.clocks
+        pages, source, end = self._pages(), self.feeds.source, self.state.ended_at + self.feeds.clocks
         if source is not None and source.has(shard) and self.now() > end:
             logged = [page["last"]["S"] for page in pages.last_logged(shard, _LAST_PAGES)]
-            return not source.has_more(shard, max(logged, default=""), state.run.since, end)
+            return not source.has_more(shard, max(logged, default=""), self.state.run.since, end)
         last = pages.last_logged(shard, 1)
         return any(float(page["created"]["N"]) > end or page["beats"]["N"] != "0" for page in last)
 
-    def _has_passed_in_own_table(self, state: State, moment: float, shard: str) -> bool:
+    def _has_passed_in_own_table(self, moment: float, shard: str) -> bool:
         """Whether a shard has logged a record from then on, if it is of the table of the counts."""
-        last = self._pages(state).last_logged(shard, 1)
+        last = self._pages().last_logged(shard, 1)
         return bool(self.feeds.is_foreign(shard)) or any(float(page["created"]["N"]) >= moment for page in last)
 
-    def _beat(self, state: State, count: int) -> None:
+    def _beat(self, count: int) -> None:
         """Change items of random keys: idle shards get something to log."""
         for _ in range(count):
-            item = run_item(beat_key(state.run.id, secrets.token_hex(8)), {}, self.table.clock())
+            item = run_item(beat_key(self.state.run.id, secrets.token_hex(8)), {}, self.table.clock())
             self.table.client.put_item(TableName=self.table.name, Item=item)
             self._spend(1.0)
 
     def _layout(self, ref: GroupRef) -> ItemLayout:
         return self._by.programs[ref[0]].layout
 
-    def _pages(self, state: State) -> Pages:
-        return Pages(self.table, state.run, state.segments * len(self.feeds.tables(self.table)), state.lineage)
+    def _pages(self) -> Pages:
+        segments = self.state.segments * len(self.feeds.tables(self.table))
+        return Pages(self.table, self.state.run, segments, self.state.lineage)
 
     # The run's item
 
-    def _item(self, state: State) -> dict[str, Any]:
-        return run_item(run_key(state.run.id), state.values(), self.table.clock())
+    def _item(self) -> dict[str, Any]:
+        return run_item(run_key(self.state.run.id), self.state.values(), self.table.clock())
 
-    def _write(self, state: State, phase: str) -> bool:
+    def _write(self, phase: str) -> bool:
         """Write the run's item if it is in a phase still."""
         seen = typed_values({"phase": phase})
-        return self.table.write("put_item", **put_as_seen(self.table.name, self._item(state), seen, seen))
+        return self.table.write("put_item", **put_as_seen(self.table.name, self._item(), seen, seen))
 
-    def _enter(self, state: State, before: str, phase: str) -> None:
+    def _enter(self, before: str, phase: str) -> None:
         """Go from one phase to another, unless another process has brought the run further."""
-        if state.phase != before:
+        if self.state.phase != before:
             return
-        state.phase = phase
-        if not self._write(state, before):
-            self._reload(state)
+        self.state.phase = phase
+        if not self._write(before):
+            self._reload()
 
-    def _describe(self, state: State) -> None:
-        state.lineage.meet(self.feeds.shards())
-        state.described_at = self.now()
-        self._enter(state, state.phase, state.phase)
+    def _describe(self) -> None:
+        self.state.lineage.meet(self.feeds.shards())
+        self.state.described_at = self.now()
+        self._enter(self.state.phase, self.state.phase)
 
-    def _reload(self, state: State) -> None:
-        known = State.of(state.run.id, self.table.read_item(run_key(state.run.id)))
+    def _reload(self) -> None:
+        known = State.of(self.state.run.id, self.table.read_item(run_key(self.state.run.id)))
         if known.phase == VOID:
-            raise BackfillError(f"run {state.run.id} is void: another process gave it up")
-        known.lineage.parents |= state.lineage.parents
-        for name in (attribute.name for attribute in fields(State)):
-            setattr(state, name, getattr(known, name))
+            raise BackfillError(f"run {self.state.run.id} is void: another process gave it up")
+        known.lineage.parents |= self.state.lineage.parents
+        self.state = known
 
-    def _void(self, state: State) -> None:
+    def _void(self) -> None:
         """Give a run up; BackfillError if another process has done so, nothing if it is complete."""
-        if not self._ended(state, VOID):
+        if not self._ended(VOID):
             # Another process has ended it; or a deployment has, which writes nothing into the run's item.
-            self._reload(state)
-            if state.phase != COMPLETE:
-                self._enter(state, state.phase, VOID)
+            self._reload()
+            if self.state.phase != COMPLETE:
+                self._enter(self.state.phase, VOID)
 
-    def _ended(self, state: State, phase: str) -> bool:
+    def _ended(self, phase: str) -> bool:
         """End a run that is open; False if it is not any more."""
-        state.phase = phase
+        self.state.phase = phase
         for _ in self.table.tries():
             registry = self._registry()
-            if state.run not in registry.runs:
+            if self.state.run not in registry.runs:
                 return False
-            if self._close(registry, state):
+            if self._close(registry):
                 return True
         raise BackfillError("the table's registry changes all the time: run it again")

@@ -36,10 +36,8 @@ from dynamodb_counters._backfill.runner import (
     DRAINING,
     ROUNDS,
     SPLITTING,
-    Pages,
     Progress,
     Runner,
-    State,
     Totals,
     baselines,
     committer_of,
@@ -206,9 +204,8 @@ class Verification(Runner):
     _kind = "verify"
     _exceeding: set[str] = field(default_factory=set)
     """Names that may hold more than their sources show."""
-    _begun: State = field(init=False)
 
-    def _try_to_open(self, registry: Registry, opened: float) -> State | None:
+    def _try_to_open(self, registry: Registry, opened: float) -> bool:
         declared = registry.declarations
         # Nothing in the table says what a Counter must hold.
         direct = {each.name for each in declared if isinstance(each.source, Direct)}
@@ -225,37 +222,37 @@ class Verification(Runner):
                 raise BackfillError(f"invalid name={name!r}: it does not count everything yet, backfill it")
         if not names:
             raise BackfillError("nothing to verify: no name counts everything yet, backfill them")
-        state = self._new_state(opened, names)
-        runs = typed_runs((*registry.verifications, state.run))
-        return state if write_registry(self.table, registry, (), attributes=runs, also=self._also(state)) else None
+        runs = typed_runs((*registry.verifications, self._begin(opened, names)))
+        return write_registry(self.table, registry, (), attributes=runs, also=self._also())
 
-    def _close(self, registry: Registry, state: State) -> bool:
-        runs = typed_runs(run for run in registry.verifications if run != state.run)
-        return write_registry(self.table, registry, (), attributes=runs, also=self._also(state))
+    def _close(self, registry: Registry) -> bool:
+        runs = typed_runs(run for run in registry.verifications if run != self.state.run)
+        return write_registry(self.table, registry, (), attributes=runs, also=self._also())
 
-    def _finish(self, state: State) -> Iterator[Progress]:
-        self._enter(state, DRAINING, COMPARING)
-        if state.phase != COMPARING:
-            raise BackfillError(_ENDED.format(state.run.id))
-        self._begun, self._by, pages = state, self._plan(state), self._pages(state)
+    def _finish(self) -> Iterator[Progress]:
+        self._enter(DRAINING, COMPARING)
+        if self.state.phase != COMPARING:
+            raise BackfillError(_ENDED.format(self.state.run.id))
+        self._by = self._plan()
         # All that had gone before the cut is noted by now.
         registry, table = self._registry(), self.table.client.describe_table(TableName=self.table.name)["Table"]
         is_restored, declared = "RestoreSummary" in table, registry.declarations
         self._exceeding = {each.name for each in declared if registry.may_exceed(each, is_restored=is_restored)}
         # From now on, Lambda gives up on nothing older than the scan: the log of each shard is past that.
         until = self.now() + self.outlives
-        yield from self._compare_all(pages)
+        yield from self._compare_all()
         if self.outlives and self.groups("drifted"):
             # Invocations may be left of those whose retry Lambda gave up on: they may count what a repair adds.
-            yield from self._until(until, SETTLING, state.run.id, _BREATH)
+            yield from self._until(until, SETTLING, _BREATH)
             # Also groups that did not differ: what was given up on may have canceled out, until a part was counted.
             self.differences, self.compared = [], 0
-            yield from self._compare_all(pages)
-        if not self._ended(state, COMPLETE):
+            yield from self._compare_all()
+        if not self._ended(COMPLETE):
             # Groups read after that may hold changes that no process has logged.
-            raise BackfillError(_ENDED.format(state.run.id))
+            raise BackfillError(_ENDED.format(self.state.run.id))
 
-    def _compare_all(self, pages: Pages) -> Iterator[Progress]:
+    def _compare_all(self) -> Iterator[Progress]:
+        pages = self._pages()
         for part, parts, baseline in baselines(pages, 0, 1):
             # Also groups that began since.
             for _, change in pages.added():
@@ -264,18 +261,18 @@ class Verification(Runner):
                         baseline.setdefault(ref, {})
             most = self.sample * _SAMPLE
             sums = {ref: each for ref, each in baseline.items() if part_of(f"sample{ref!r}", _SAMPLE) < most}
-            yield self._progress(self._begun, self.compared, self.compared + len(sums))
-            yield from self._compare(pages, sums)
+            yield self._step(COMPARING, self.compared, self.compared + len(sums))
+            yield from self._compare(sums)
 
-    def _compare(self, pages: Pages, sums: Totals) -> Iterator[Progress]:
+    def _compare(self, sums: Totals) -> Iterator[Progress]:
         left, total = sorted(sums), self.compared + len(sums)
         for again in range(_AGAIN):
             held = yield from self._hold(left, total)
-            found, unsettled = self._differing(pages, sums, held)
+            found, unsettled = self._differing(sums, held)
             sources: Any = [self._layout(ref).declaration.source for ref in found.keys() - unsettled]
             if any(isinstance(source, Event) and source.packed is None for source in sources):
                 yield from self._await_transactions(total)
-                found, unsettled = self._differing(pages, sums, held)
+                found, unsettled = self._differing(sums, held)
             left = sorted(found.keys() & unsettled) if again < _AGAIN - 1 else []
             self._judge({ref: found[ref] for ref in sorted(found.keys() - set(left))}, unsettled, held)
             if not left:
@@ -288,7 +285,7 @@ class Verification(Runner):
         waits, erased = Counter[GroupRef](), set[str]()
         if found:
             names, origins = self._registry().names.values(), self.feeds.origins(self.table)
-            waits, erased = quarantined_groups(self.table, origins, self._by, self._begun.run, names)
+            waits, erased = quarantined_groups(self.table, origins, self._by, self.state.run, names)
         for ref, missing in found.items():
             layout, items = self._layout(ref), held[ref].items
             with localcontext(EXACT):
@@ -308,13 +305,12 @@ class Verification(Runner):
                 values = layout.values(ref[1])
                 self.differences.append(Difference(ref[0], values, numbers, verdict, why, ref, repairs))
 
-    def _differing(self, pages: Pages, sums: Totals, held: dict[GroupRef, ReadGroup]) -> tuple[Totals, set[GroupRef]]:
+    def _differing(self, sums: Totals, held: dict[GroupRef, ReadGroup]) -> tuple[Totals, set[GroupRef]]:
         """Numbers that differing groups lack; and the groups whose numbers are uncertain so far."""
-        # After the items: all that the stream has brought them is logged by now.
-        pages.lineage = self._begun.lineage
         expected, unsettled = {ref: dict(sums[ref]) for ref in held}, set[GroupRef]()
         with localcontext(EXACT):
-            for shard, change in pages.added():
+            # After the items: all that the stream has brought them is logged by now.
+            for shard, change in self._pages().added():
                 for ref, measures in change.added.items():
                     if ref not in held:
                         continue
@@ -331,27 +327,26 @@ class Verification(Runner):
 
     def _await_transactions(self, total: int) -> Iterator[Progress]:
         """Wait until the log holds all transactions so far: they count before the stream brings their records."""
-        state, moment = self._begun, self.now() + self.feeds.clocks
+        moment = self.now() + self.feeds.clocks
         while self.now() < moment:
             # A heartbeat sent before that moment would prove nothing.
-            yield self._progress(state, self.compared, total)
+            yield self._step(COMPARING, self.compared, total)
             self.table.sleep(_PAUSE)
-        if state.phase != COMPARING:
-            raise BackfillError(_ENDED.format(state.run.id))
-        for _ in self._wait_for_log(state, partial(self._has_passed_in_own_table, state, moment)):
-            yield self._progress(state, self.compared, total)
+        if self.state.phase != COMPARING:
+            raise BackfillError(_ENDED.format(self.state.run.id))
+        for _ in self._wait_for_log(partial(self._has_passed_in_own_table, moment)):
+            yield self._step(COMPARING, self.compared, total)
 
     def _hold(self, refs: list[GroupRef], total: int) -> Generator[Progress, None, dict[GroupRef, ReadGroup]]:
         """Read groups; again if a shard began meanwhile, since their positions in it were not read."""
-        state = self._begun
         for _ in range(ROUNDS):
-            known = set(state.lineage.parents)
+            known = set(self.state.lineage.parents)
             held: dict[GroupRef, ReadGroup] = {}
             for start in range(0, len(refs), _AT_A_TIME):
                 held |= self._read(refs[start : start + _AT_A_TIME])
-                yield self._progress(state, self.compared + len(held), total)
-            self._describe(state)
-            if known.issuperset(state.lineage.parents):
+                yield self._step(COMPARING, self.compared + len(held), total)
+            self._describe()
+            if known.issuperset(self.state.lineage.parents):
                 return held
         raise BackfillError(SPLITTING)
 
@@ -359,7 +354,7 @@ class Verification(Runner):
         wanted = [(self._layout(ref), ref[1]) for ref in refs]
         for _ in range(_AGAIN):
             begun = self.now()
-            groups = read_groups(self.table, wanted, self._begun.lineage.in_order)
+            groups = read_groups(self.table, wanted, self.state.lineage.in_order)
             if self.now() < begun + READ_TOGETHER:
                 return dict(zip(refs, groups, strict=True))
         raise BackfillError("reading takes too long: the checkpoints that were read before have settled since")
@@ -374,7 +369,7 @@ class Verification(Runner):
             if (measure := ranked_by(layout.declaration)) is not None and measure in expected:
                 expected = {**expected, SCORE: expected[measure]}
             missing = {name: expected.get(name, 0) - found.get(name, 0) for name in {**expected, **found}}
-        late = late_parts(layout.declaration, ref[1], self._begun.run.since)
+        late = late_parts(layout.declaration, ref[1], self.state.run.since)
         return {name: number for name, number in sorted(missing.items()) if number and name not in late}
 
     def _is_beyond(self, layout: ItemLayout, group: GroupKey) -> bool:
@@ -382,7 +377,7 @@ class Verification(Runner):
         now, expires_at, declaration = self.now(), layout.expires_at(group), layout.declaration
         source, fields = declaration.source, declaration.fields
         # The scan took for late what had been counted in time.
-        is_late = layout.closing_time is not None and layout.closing_time(group) <= self._begun.run.since
+        is_late = layout.closing_time is not None and layout.closing_time(group) <= self.state.run.since
         is_gone = expires_at is not None and expires_at <= now
         if is_late or is_gone or declaration.on_expiry != "keep" or not any(map(tier_of, fields)):
             return is_late or is_gone
@@ -399,7 +394,7 @@ class Verification(Runner):
         missing: dict[GroupRef, Delta] = {}
         entries = self._registry().entries.values()
         # What was emptied meanwhile has other items.
-        names = {entry.name for entry in entries if entry.is_complete and entry.at <= self._begun.run.since}
+        names = {entry.name for entry in entries if entry.is_complete and entry.at <= self.state.run.since}
         for each in self.differences:
             if each.verdict != "drifted" or each.name not in names:
                 continue
