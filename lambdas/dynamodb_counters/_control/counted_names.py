@@ -46,6 +46,8 @@ from dynamodb_counters._declarations.groups import with_below
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
 from dynamodb_counters._items.bookkeeping import typed_values
+from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._items.table_schema import SK
 from dynamodb_counters._layouts import PageLevels
 from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters._table import Remembered, Table
@@ -215,7 +217,6 @@ class CountedNames:
         return found, cuts
 
     def _plan(self, ahead: frozenset[str]) -> Plan:
-        """What is folded, but for names whose first record lies ahead."""
         if ahead not in self._plans:
             self._plans[ahead] = plan_of(self.registry, ahead)
         return self._plans[ahead]
@@ -261,8 +262,7 @@ class NameStates(Remembered):
 
     def __init__(self, table: Table) -> None:
         super().__init__(table)
-        self._entries: dict[str, tuple[float, Entry | None]] = {}
-        self._header: tuple[float, Mapping[str, Any]] = -math.inf, {}
+        self._items: dict[str, tuple[float, Image]] = {}
 
     def complete(self, declaration: Declaration) -> bool:
         """Whether all there is has been counted; an error if nothing counts it, or it has another definition."""
@@ -276,28 +276,24 @@ class NameStates(Remembered):
 
     def _entry(self, declaration: Declaration) -> Entry | None:
         """The entry of what is declared; None if no deployment counts the table."""
-        name = declaration.name
-        entry = self._read(name)
-        now = self._table.clock()
-        if entry is None and now >= self._header[0] + FRESH:
-            answer = self._table.client.get_item(TableName=self._table.name, Key=header_key())
-            self._header = now, answer.get("Item", {})
-        if entry is None and self._header[1]:
+        key = entry_key(declaration.name)
+        item = self._read(key)
+        if not item and self._read(header_key()):
             # Another process may have registered it a moment ago.
-            entry = self._read(name, again=True)
-            if entry is None:
-                raise UncountedError(name)
-        if entry is not None and (held := entry.declaration) is not None and not same_definition(held, declaration):
-            raise UncountedError(name, is_changed=True)
+            item = self._read(key, again=True)
+            if not item:
+                raise UncountedError(declaration.name)
+        entry = Entry.of(item) if item else None
+        if entry is not None and (known := entry.declaration) is not None and not same_definition(known, declaration):
+            raise UncountedError(declaration.name, is_changed=True)
         return entry
 
-    def _read(self, name: str, *, again: bool = False) -> Entry | None:
-        now = self._table.clock()
-        read_at, entry = self._entries.get(name, (-math.inf, None))
+    def _read(self, key: Mapping[str, Any], *, again: bool = False) -> Image:
+        now, sk = self._table.clock(), key[SK]["S"]
+        read_at, item = self._items.get(sk, (-math.inf, {}))
         if again or now >= read_at + FRESH:
-            answer = self._table.client.get_item(TableName=self._table.name, Key=entry_key(name))
-            before, entry = entry, Entry.of(answer["Item"]) if "Item" in answer else None
-            if before is not None and entry != before:
+            before, item = item, self._table.client.get_item(TableName=self._table.name, Key=key).get("Item", {})
+            if before and item != before:
                 PageLevels.of_table(self._table).clear()
-            self._entries[name] = now, entry
-        return entry
+            self._items[sk] = now, item
+        return item
