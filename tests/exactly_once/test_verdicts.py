@@ -154,7 +154,7 @@ def test_a_group_waits_for_the_quarantine_whatever_it_lacks(event: Event, by: in
     assert {(each.verdict, each.reason) for each in verifying.differences} == {
         ("waits", "1 entry of the quarantine waits for it")
     }
-    assert verifying.groups("waits") == 3
+    assert verifying.groups("waits").total() == 3
     assert verifying.repair() == (0, 0)
 
 

@@ -54,7 +54,7 @@ def test_an_image_that_waits_for_more_groups_is_counted_once() -> None:
     bench, stream = tagged()
     verifying = verify(bench, stream)
     assert verdicts(verifying) == {("waits", "1 entry of the quarantine waits for it")}
-    assert verifying.groups("waits") == 3
+    assert verifying.groups("waits").total() == 3
     assert verifying.repair() == (0, 0)
     redrive_all(bench, stream)
     assert tags(bench) == [1, 1, 1]

@@ -43,7 +43,6 @@ from dynamodb_counters._control.run_items import (
     beat_key,
     found_by,
     log_key,
-    new_run,
     run_item,
     run_key,
     scan_key,
@@ -422,7 +421,8 @@ class Runner(Work, ABC):
 
     def _begin(self, opened: float, names: Collection[str]) -> Run:
         """A new run, which begins when every process knows of it."""
-        run = Run(new_run(self._kind), self._kind, math.ceil(opened + self.open_after), tuple(names))
+        name = f"{self._kind[0]}{secrets.token_hex(8)}"
+        run = Run(name, self._kind, math.ceil(opened + self.open_after), tuple(names))
         self.state = State(run, OPENING, self.segments, opened)
         self.state.lineage.meet(self.feeds.shards())
         return run

@@ -385,9 +385,9 @@ class Verification(Runner):
         retention = source.retention if isinstance(source, Aggregate) else None
         return retention is not None and closing_times(fields, retention)(group) + GROUP_KEPT - WIDE_MARGIN <= now
 
-    def groups(self, verdict: Verdict) -> int:
-        """How many groups have differences of a verdict."""
-        return len({each.ref for each in self.differences if each.verdict == verdict})
+    def groups(self, verdict: Verdict) -> Counter[str]:
+        """How many groups have differences of a verdict, by name."""
+        return Counter(name for name, _ in {each.ref for each in self.differences if each.verdict == verdict})
 
     def repair(self) -> tuple[int, int]:
         """Add to each group what it lacks, once; return how many items were repaired, and how many by another."""

@@ -479,7 +479,7 @@ class Committer:
             for of_record in part.fold_each(delta.ref)
             if delta.first <= of_record.first <= delta.last
         ]
-        new = sum(self._quarantine.put(entry) is None for entry in entries)
+        new = sum(map(self._quarantine.put, entries))
         return _Answer(float(len(entries)), item.last, new, len(entries))
 
     def _entry(self, delta: Delta, part: Part, reason: str) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
@@ -84,11 +83,6 @@ def found_by(run: str) -> str:
     return f"run~{run}"
 
 
-def new_run(kind: Literal["backfill", "verify"]) -> str:
-    """The id of a run that nobody has begun."""
-    return f"{kind[0]}{secrets.token_hex(8)}"
-
-
 def typed_runs(runs: Iterable[Run]) -> dict[str, Any]:
     """The attribute of the registry's header that holds the open verifications."""
     ordered = sorted(runs, key=lambda run: run.id)
@@ -105,7 +99,6 @@ def read_runs(item: Mapping[str, Any]) -> tuple[Run, ...]:
 
 
 def run_key(run: str) -> dict[str, Any]:
-    """Key of the item that holds where a run is."""
     return bookkeeping_key(RUN_SK_PREFIX + run)
 
 

@@ -61,9 +61,8 @@ _PLAIN_BYTES: Final = 32_000
 UNREADABLE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zlib.error)
 """Errors of reading an item that was edited by hand."""
 
-_QUARANTINE: Final = {"S": QUARANTINE}
-_WAITING: Final = {"S": WAITING}
-_REDRIVEN: Final = {"S": REDRIVEN}
+_WAITING: Final = {TYPE: {"S": QUARANTINE}, STATE: {"S": WAITING}}
+_REDRIVEN: Final = {**_WAITING, STATE: {"S": REDRIVEN}}
 
 PREFIX: Final = "aws/lambda/"
 """Lambda's objects: the prefix, the mapping's id, the shard, the date, the time and something random."""
@@ -135,9 +134,8 @@ def quarantine_item(
     """Typed item of an entry; `content` is the attribute that holds the record or the delta."""
     return {
         **key,
-        TYPE: _QUARANTINE,
+        **_WAITING,
         TTL: {"N": str(expires_at)},
-        STATE: _WAITING,
         REASON: {"S": reason[:MAX_REASON]},
         **({NAMES: {"SS": list(names)}} if names else {}),
         **content,
@@ -152,7 +150,7 @@ def read_quarantine_item(item: Mapping[str, Any]) -> Quarantined:
     except UNREADABLE as error:
         content, names, reason = {}, (), f"{type(error).__name__}: the entry cannot be read. {reason}"
     key = item[PK]["S"], item[SK]["S"]
-    return Quarantined(origin.shard, origin.sequence, reason, content, names, item[STATE] == _REDRIVEN, key)
+    return Quarantined(origin.shard, origin.sequence, reason, content, names, state_of(item) == REDRIVEN, key)
 
 
 def names_of(item: Mapping[str, Any]) -> tuple[str, ...]:
@@ -169,10 +167,9 @@ def origin_of(item: Mapping[str, Any], created: Any) -> Origin:
 def redriven_item(change: Mapping[str, Any]) -> Image | None:
     """New image of a quarantine item if this change, the ``dynamodb`` part of a record, redrives it; else None."""
     new, old = change.get("NewImage"), change.get("OldImage")
-    if not isinstance(new, dict) or new.get(TYPE) != _QUARANTINE or not isinstance(old, dict):
+    if not isinstance(new, dict) or not isinstance(old, dict):
         return None
-    redriven = old.get(TYPE) == _QUARANTINE and old.get(STATE) == _WAITING and new.get(STATE) == _REDRIVEN
-    return new if redriven else None
+    return new if new.items() >= _REDRIVEN.items() and old.items() >= _WAITING.items() else None
 
 
 def pack(content: Mapping[str, Any]) -> dict[str, str | bytes]:
@@ -280,13 +277,13 @@ class Quarantine:
 
     def keep(self, shard: str, images: Sequence[Unfoldable], state: str = WAITING) -> int:
         """Keep images that are not kept yet and return how many; `CommitError` means: deliver the batch again."""
-        answers = [there for _, there in self._table.side_by_side(lambda one: self.keep_one(shard, one, state), images)]
-        if failures := [there for there in answers if isinstance(there, Exception)]:
+        done = self._table.side_by_side(lambda image: self.keep_one(shard, image, state), images)
+        answers = [answer for _, answer in done]
+        if failures := [answer for answer in answers if isinstance(answer, Exception)]:
             raise CommitError(failures)
-        return answers.count(None)
+        return answers.count(True)
 
-    def keep_one(self, shard: str, image: Unfoldable, state: str = WAITING) -> dict[str, Any] | None:
-        """Keep an image; return its entry if there is one already."""
+    def keep_one(self, shard: str, image: Unfoldable, state: str = WAITING) -> bool:
         content = {RECORD: pack(image.record), STATE: {"S": state}, TTL: {"N": str(self._expires_at(image.record))}}
         return self.put(self.item(shard, image.entry_id, image.reason, content, image.names))
 
@@ -304,9 +301,9 @@ class Quarantine:
         key = quarantine_key(shard, entry_id)
         return quarantine_item(key, reason, content, names, int(self._table.clock() + self._retention_seconds))
 
-    def put(self, item: dict[str, Any]) -> dict[str, Any] | None:
-        """Put an entry; return it if there is one of its key already."""
-        return None if self._table.write("put_item", **put_as_seen(self._table.name, item, {}, ())) else item
+    def put(self, item: dict[str, Any]) -> bool:
+        """Put an entry; return whether there was none of its key."""
+        return self._table.write("put_item", **put_as_seen(self._table.name, item, {}, ()))
 
 
 def list_quarantined(table: Table, *, redriven: bool) -> Iterator[Quarantined]:

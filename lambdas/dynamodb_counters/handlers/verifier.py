@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, Final
@@ -86,10 +85,7 @@ def handler(event: dict[str, Any], context: Any) -> None:
 
 def _meter(done: Verification) -> None:
     # Groups may name people: `counters verify` lists them.
-    groups = {(each.verdict, each.ref) for each in done.differences}
-    drifted, unknown = (
-        Counter(name for verdict, (name, _) in groups if verdict == wanted) for wanted in ("drifted", "unknown")
-    )
+    drifted, unknown = done.groups("drifted"), done.groups("unknown")
     numbers = {"GroupsVerified": done.compared, "Drift": drifted.total(), "GroupsUnknown": unknown.total()}
     for name, number in numbers.items():
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=number)

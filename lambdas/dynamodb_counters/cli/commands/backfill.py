@@ -142,7 +142,7 @@ def verify(
         manner |= {"outlives": GIVEN_UP_SETTLED}
     verification = runner_of(session, Verification, names=names, run=run, sample=sample, **manner)
     work = work_off(session, verification)
-    drifted, unknown, waiting = map(verification.groups, get_args(Verdict))
+    drifted, unknown, waiting = (verification.groups(verdict).total() for verdict in get_args(Verdict))
     differences = [
         {
             "declaration": each.name,
