@@ -26,6 +26,9 @@ STREAM_BEGINS_WITHIN: Final = 5 * MINUTE
 CLOCKS: Final = MINUTE
 """Any two clocks differ by less, the time that an acknowledged write takes included."""
 
+LEASE_CLOCKS: Final = 1.0
+"""A clock by which calls of a quota are made is off by less: a call so near a period's end counts in both periods."""
+
 LANDS_WITHIN: Final = 5 * MINUTE
 """AWS refuses a request that reaches it so long after it was signed, by its sender's clock.
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_aws-signing.html"""

@@ -25,7 +25,7 @@ from simulation.pairs.engine import Act, Engine
 from simulation.pairs.ledger import Purpose
 from simulation.pairs.subjects import TAP, VISIT
 
-_QUOTA: Final = Quota("calls", limit=12, per=timedelta(hours=1), portion=4, clock_error=timedelta(0))
+_QUOTA: Final = Quota("calls", limit=12, per=timedelta(hours=1), portion=4)
 
 
 COUNTED: Final = "group counted directly"

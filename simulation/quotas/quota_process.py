@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from dynamodb_counters._assumptions import LEASE_CLOCKS
 from dynamodb_counters._clients import may_be_done
 from dynamodb_counters._declarations import Quota
 from dynamodb_counters._table import Table
@@ -81,8 +82,7 @@ class Process:
 
     def __init__(self, world: World, name: str, calls: int) -> None:
         self.world, self.name = world, name
-        self._error = world.quota.clock_error.total_seconds()
-        self._offset = world.rng.uniform(-self._error, self._error)
+        self._offset = world.rng.uniform(-LEASE_CLOCKS, LEASE_CLOCKS)
         self.crashed = False
         self._calls = calls
         client: Any = FaultyClient(
@@ -103,7 +103,7 @@ class Process:
 
     def _now(self) -> float:
         if self.world.rng.random() < 0.1:
-            self._offset = self.world.rng.uniform(-self._error, self._error)
+            self._offset = self.world.rng.uniform(-LEASE_CLOCKS, LEASE_CLOCKS)
         return self.world.clock.now + self._offset
 
     def _postpone(self, send: Callable[[], Any]) -> None:

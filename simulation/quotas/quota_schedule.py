@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
+from dynamodb_counters._assumptions import LEASE_CLOCKS
 from dynamodb_counters._declarations import Quota
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.leases import RESERVED, Leases
@@ -58,7 +59,6 @@ class QuotaSchedule:
             limit=limit,
             per=rng.choice([timedelta(minutes=1), timedelta(minutes=7), "hour"]),
             portion=rng.choice([None, rng.randint(1, limit), rng.randint(1, min(limit, 20))]),
-            clock_error=timedelta(seconds=rng.choice([0, rng.uniform(0, 2), rng.uniform(0, 20)])),
         )
         if rng.random() < 0.5:
             clock.advance(quota._period(clock.now).end - clock.now - rng.uniform(0, 30))
@@ -103,8 +103,8 @@ class QuotaSchedule:
         clock.advance(self._rng.expovariate(1 / self._pace))
         if self._rng.random() < 0.004:
             # To where periods meet.
-            error = self._world.quota.clock_error.total_seconds()
-            clock.now = max(clock.now, self._world.quota._period(clock.now).end - self._rng.uniform(0, 1 + 2 * error))
+            end = self._world.quota._period(clock.now).end
+            clock.now = max(clock.now, end - self._rng.uniform(0, 1 + 2 * LEASE_CLOCKS))
         if self._rng.random() < 0.01:
             self._world.table.expire()
 
@@ -148,11 +148,14 @@ class QuotaSchedule:
 
     def _check_newcomer(self) -> None:
         """All that is left can be had by others."""
-        world, period = self._world, self._world.quota._period(self._world.clock.now)
+        world = self._world
+        period = world.quota._period(world.clock.now + LEASE_CLOCKS)
+        # A call between two periods would count in both.
+        world.clock.now = max(world.clock.now, period.start + LEASE_CLOCKS)
         kept = sum(calls for (_, sk), calls in world.net.items() if sk == period.sk)
         client: Any = world.table
         table = Table(world.table.name, client, clock=world.clock, sleep=lambda _: None, jitter=world.rng.random)
-        leases = Leases(table, replace(world.quota, clock_error=timedelta(0)), {})
+        leases = Leases(table, world.quota, {})
         had = 0
         while had <= world.quota.limit and leases.take():
             had += 1

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from datetime import timedelta, tzinfo
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from dynamodb_counters._declarations.checks import Fields, field_names, named_key, require_arguments, require_count
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
@@ -44,8 +44,6 @@ class Quota:
     portion : int, optional
         The most calls that a process reserves with one write, and that are lost until the period ends if it dies.
         Default: a hundredth of the limit, 1000 at most.
-    clock_error : timedelta, optional
-        How far a clock may be off: a call so near a period's end counts in the next, too. Default 1 s, at most 20 s.
     """
 
     name: str
@@ -54,7 +52,6 @@ class Quota:
     by: Fields = ()
     tz: str | tzinfo = "UTC"
     portion: int | None = None
-    clock_error: timedelta = timedelta(seconds=1)
 
     def __post_init__(self) -> None:
         require_arguments(self)
@@ -72,9 +69,6 @@ class Quota:
         time_zone(self.tz)
         if self.portion is not None:
             require_count("portion", self.portion, self.limit)
-        error: Any = self.clock_error
-        if not isinstance(error, timedelta) or not timedelta(0) <= error <= timedelta(seconds=20):
-            raise InvalidArgumentError("clock_error", error, "a timedelta from 0 to 20 seconds")
 
     @property
     def _portion_size(self) -> int:

@@ -16,7 +16,7 @@ from typing import Final, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._assumptions import KEPT_LONGER, TRIES
+from dynamodb_counters._assumptions import KEPT_LONGER, LEASE_CLOCKS, TRIES
 from dynamodb_counters._declarations.checks import require_count
 from dynamodb_counters._declarations.quotas import MOST_CALLS, Quota, QuotaPeriod
 from dynamodb_counters._items.table_schema import PK, QUOTA, SK, TTL, TYPE
@@ -28,9 +28,6 @@ RESERVED: Final = "reserved"
 
 _SHARE: Final = 8
 """A portion is at most this part of what is left, so that the last calls are not all held by the first to come."""
-
-_LASTS: Final = 10.0
-"""How long a portion should last, in seconds: one used up sooner is followed by a larger one."""
 
 _PAUSE: Final = 1.0
 """For how long a process that was refused does not ask again, in seconds: refused updates cost units, too."""
@@ -47,28 +44,21 @@ class Holding:
         self._left = quota.limit
         """What no process holds, as the item was met last."""
         self._size = 1
-        self._reserved_at = self._refused_at = -math.inf
+        """The next portion: doubled by each, so that a process holds about as many calls as it has made."""
+        self._refused_at = -math.inf
 
     def reserve(self, n: int) -> bool:
         """Ask once to hold `n` calls or more; False if the limit does not leave so many."""
         missing, now = n - self.units, self._table.clock()
         if missing > self._left and now < self._refused_at + _PAUSE:
             return False
-        lasted, self._reserved_at = now - self._reserved_at, now
-        if lasted < _LASTS:
-            self._size = min(2 * self._size, self._quota._portion_size)
-        elif lasted > 4 * _LASTS:
-            self._size = max(1, self._size // 2)
         units = max(missing, min(self._size, self._left // _SHARE))
-        try:
-            if self._add(units, "reserved"):
-                self.units += units
-            else:
-                self._refused_at = now
-        except InDoubtError:
-            # The next one may be given up, too: it asks for no more than is missing.
-            self._size, self._reserved_at = 1, -math.inf
-            raise
+        # One whose answer is lost is given up, and so may be the next: it asks for no more than is missing.
+        size, self._size = min(2 * self._size, self._quota._portion_size), 1
+        if self._add(units, "reserved"):
+            self.units, self._size = self.units + units, size
+        else:
+            self._refused_at = now
         return True
 
     def give_back(self) -> None:
@@ -197,10 +187,11 @@ class Leases:
 
     def _current(self) -> list[Holding]:
         """Holdings of the periods that it may be now: two, near the end of one."""
-        now, error = self._table.clock(), self._quota.clock_error.total_seconds()
+        moment = self._table.clock()
+        earliest, latest = moment - LEASE_CLOCKS, moment + LEASE_CLOCKS
         # Calls left of a period that is over for all are of no use.
-        self._holdings = {sk: holding for sk, holding in self._holdings.items() if holding.period.end > now - error}
+        self._holdings = {sk: holding for sk, holding in self._holdings.items() if holding.period.end > earliest}
         return [
             self._holdings.setdefault(period.sk, Holding(self._table, self._quota, self._pk, period))
-            for period in dict.fromkeys(self._quota._period(moment) for moment in (now - error, now + error))
+            for period in dict.fromkeys(map(self._quota._period, (earliest, latest)))
         ]

@@ -106,7 +106,6 @@ _WRONG: dict[tuple[type, str], list[Any]] = {
     (Quota, "by"): [{"customer"}, 3, ("a", "a"), ("a", "b", "c", "d"), ("pk",), ("a.b",), ("time:day",)],
     (Quota, "tz"): ["Europe/Atlantis"],
     (Quota, "portion"): [0, 301],
-    (Quota, "clock_error"): [1, timedelta(seconds=21)],
 }
 
 
