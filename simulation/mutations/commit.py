@@ -7,14 +7,14 @@ from typing import Final
 COMMIT: Final = r"""
 == _commit/batch.py
 * the checkpoint moves before what cannot be counted is in quarantine
--             quarantined = self._keep(shard, folded.unfoldable, report)
+-             quarantined = self._quarantine.keep(
 +             self._checkpoints.advance(shard, counted[-1].sequence, deadline)
-+             quarantined = self._keep(shard, folded.unfoldable, report)
++             quarantined = self._quarantine.keep(
 ? test_mechanisms.py::test_a_checkpoint_moves_after_what_cannot_be_counted_is_in_quarantine
 * the checkpoint is not read
-- fresh = uncounted(changes, self._checkpoints.of(shard, changes[-1].sequence).applied_through)
+- applied_through = self._checkpoints.of(shard, changes[-1].sequence).applied_through
 + self._checkpoints.of(shard, changes[-1].sequence)
-+         fresh = changes
++         applied_through = ""
 ? test_checkpoints.py::test_no_zombie_however_late_meets_a_pruned_watermark
 * mended code counts what is aside
 - self._quarantine.leave_aside(shard, fresh)
@@ -99,16 +99,16 @@ COMMIT: Final = r"""
 ? test_checkpoints.py::test_two_shards_of_one_digest_are_an_error
 == _commit/commit.py
 * the condition on the watermark is dropped
-- .request(table, _bound(item, part))
-+ .request(table)
+- = update.request(self._table.name, item.bound(part.watermark))
++ = update.request(self._table.name)
 ? test_schedules.py::test_every_count_is_exact_whatever_goes_wrong
 * the condition looks at the last record, not the first
-- .request(table, _bound(item, part))
-+ .request(table, (part.watermark.name, part.watermark.bound(int(item.last))))
+- watermark.bound(int(self.first))
++ watermark.bound(int(self.last))
 ? test_schedules.py::test_every_count_is_exact_whatever_goes_wrong
 * the watermark moves to the first record, not the last
-- part.watermark.value(int(item.last), part.created)
-+ part.watermark.value(int(item.first), part.created)
+- watermark.value(int(self.last), part.created)
++ watermark.value(int(self.first), part.created)
 ? test_schedules.py::test_every_count_is_exact_whatever_goes_wrong
 * nothing is written after a refusal
 - *(part.fold(applied_through) if applied_through else ())
@@ -167,8 +167,8 @@ COMMIT: Final = r"""
 
 == _commit/commit.py
 * a group that is a text is added to, though only by 0
-- return PageUpdate(self.layout, self.page, kept or {self.deltas[0].group: None})
-+ return PageUpdate(self.layout, self.page, kept or {self.deltas[0].group: {}})
+- kept or {group: None})
++ kept or {group: {}})
 ? test_page_guards.py::test_a_page_moves_past_what_a_group_that_is_a_text_cannot_take
 
 == _commit/commit.py
@@ -181,8 +181,8 @@ COMMIT: Final = r"""
 + item, ())
 ? test_page_guards.py::test_a_page_keeps_what_it_counts_while_another_process_splits_it
 * a page splits in two requests
-- if not self._table.write_together(puts):
-+ if not all(self._table.write("put_item", **each["Put"]) for each in puts):
+- is_done = self._table.write_together(puts)
++ is_done = all(self._table.write("put_item", **each["Put"]) for each in puts)
 ? test_page_guards.py::test_a_process_that_dies_while_a_page_splits_leaves_no_half
 
 == _commit/commit.py
@@ -201,7 +201,7 @@ COMMIT: Final = r"""
 +     if error.get("Code") == "ConditionalCheckFailed" and
 ? test_together.py::test_a_refusal_that_does_not_show_the_item_is_decided_by_an_update
 * a statement looks at the last record, not the first
-- .statement(self._table.name, _bound(item, part))
+- .statement(self._table.name, item.bound(part.watermark))
 + .statement(self._table.name, (part.watermark.name, part.watermark.bound(int(item.last))))
 ? test_together.py::test_a_redelivery_is_refused_by_the_watermark_and_a_longer_one_goes_on
 * many updates begin without the time for them

@@ -19,7 +19,7 @@ from dynamodb_counters._control.counted_names import CountedNames
 from dynamodb_counters._control.run_items import ONLY_SHARD
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.crossings import crossings
-from dynamodb_counters._fold.fold import Unfoldable, fold, reason_of, surplus_of
+from dynamodb_counters._fold.fold import fold, reason_of, surplus_of
 from dynamodb_counters._fold.records import OLD, ONE_TABLE, Change, Origins, Record, stream_number
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import PK, QUARANTINE, TYPE
@@ -28,14 +28,6 @@ from dynamodb_counters._table import RetryingClient, Table, ending_at
 from dynamodb_counters._timeline.tiers import HOUR
 from dynamodb_counters.errors import CheckpointError, CommitError
 from dynamodb_counters.exactly_once import Watermark
-
-
-def uncounted(changes: Sequence[Change], applied_through: str) -> Sequence[Change]:
-    """The changes that a shard's checkpoint does not cover."""
-    if applied_through < changes[0].sequence:
-        return changes
-    return [change for change in changes if applied_through < change.sequence]
-
 
 _OF_QUARANTINE: Final = {"S": QUARANTINE}
 
@@ -167,7 +159,8 @@ class Aggregator:
     def _batch(self, event: Mapping[str, Any], deadline: float) -> Report:
         changes = intake(event["Records"], self._origins)
         report, shard = Report(records=len(changes)), self._shard(event)
-        fresh = uncounted(changes, self._checkpoints.of(shard, changes[-1].sequence).applied_through)
+        applied_through = self._checkpoints.of(shard, changes[-1].sequence).applied_through
+        fresh = [change for change in changes if applied_through < change.sequence]
         report.redelivered = len(changes) - len(fresh)
         if fresh:
             self._require_young(shard, fresh[0])
@@ -204,7 +197,9 @@ class Aggregator:
             folded = fold(part.plan, fresh, most=_MOST_WRITES)
             counted, fresh = fresh[: folded.changes], fresh[folded.changes :]
             # Before the checkpoint moves: a record that it covers is not looked at again.
-            quarantined = self._keep(shard, folded.unfoldable, report)
+            quarantined = self._quarantine.keep(shard, folded.unfoldable) if folded.unfoldable else 0
+            report.quarantined += quarantined
+            report.touched += quarantined
             report.late += folded.late
             report.skipped_types += folded.skipped_types
             done = self._committer.commit(folded.deltas, replace(part, changes=counted))
@@ -217,14 +212,6 @@ class Aggregator:
         names = self._names
         if names.refresh():
             report.changed, report.undeclared, report.refused = names.changed, names.undeclared, names.refused
-
-    def _keep(self, shard: str, images: Sequence[Unfoldable], report: Report) -> int:
-        if not images:
-            return 0
-        entries = self._quarantine.keep(shard, images)
-        report.quarantined += entries
-        report.touched += entries
-        return entries
 
     def _end_of_window(self, event: Mapping[str, Any], deadline: float) -> Report:
         """Move the checkpoint to what the window's invocations have committed, by the response's state."""

@@ -26,7 +26,7 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
 from dynamodb_counters._fold.updates import PageUpdate, Update
 from dynamodb_counters._items.bookkeeping import item_bytes, put_as_seen, sequence_of, write_units
-from dynamodb_counters._items.conversions import Number, fits, format_number, parse_number
+from dynamodb_counters._items.conversions import fits, format_number, parse_number
 from dynamodb_counters._items.table_schema import LEVEL, PK, SK, VERSION
 from dynamodb_counters._layouts import PageLevels
 from dynamodb_counters._quarantine.quarantine import DELTA, UNREADABLE, Quarantine, pack
@@ -58,15 +58,21 @@ class ItemDelta:
     def last(self) -> str:
         return max(delta.last for delta in self.deltas)
 
-    def update(self, shard: str, without: Iterable[Delta] = ()) -> Update:
+    def bound(self, watermark: Watermark) -> Bound:
+        """What the item's watermark must be less than: it has counted none of this."""
+        return watermark.name, watermark.bound(int(self.first))
+
+    def update(self, part: Part, without: Iterable[Delta] = ()) -> Update:
         """The update that adds them, but those of some deltas, of which the item only takes note."""
-        added: dict[GroupKey, Mapping[str, Number]] = {delta.group: delta.measures for delta in self.deltas}
-        left_out = {delta.group for delta in without}
+        watermark, left_out = part.watermark, {delta.group for delta in without}
+        kept = {delta.group: delta.measures for delta in self.deltas if delta.group not in left_out}
+        group = self.deltas[0].group
         if self.page is None:
-            [(group, measures)] = added.items()
-            return Update(self.layout, group, {} if left_out else measures, shard)
-        kept = {group: measures for group, measures in added.items() if group not in left_out}
-        return PageUpdate(self.layout, self.page, kept or {self.deltas[0].group: None})
+            update = Update(self.layout, group, kept.get(group, {}), watermark.shard)
+        else:
+            update = PageUpdate(self.layout, self.page, kept or {group: None})
+        update.attributes[watermark.name] = watermark.value(int(self.last), part.created)
+        return update
 
 
 def place_of(delta: Delta) -> str:
@@ -134,9 +140,12 @@ class PageSplits:
             return 0.0
         # A later update tries again if this fails.
         with suppress(ClientError, BotoCoreError, TimeoutError):
-            spent = self._split(layout, page, item or self._table.read_item(self._key(layout, page)), units, least)
-            self._seen[place] = 1.0 if spent else units
-            return spent
+            item = item or self._table.read_item(self._key(layout, page))
+            is_known = self._levels.learn(layout.name, page, item)
+            # A half that is full, too, splits when it is updated.
+            has_split = is_known and is_full(item, least) and page.level < BITS and self._divide(layout, item)
+            self._seen[place] = 1.0 if has_split else units
+            return 4 * units if has_split else 0.0
         return 0.0
 
     def make_room(self, layout: ItemLayout, page: Page, group: GroupKey) -> None:
@@ -149,30 +158,18 @@ class PageSplits:
             item = item or {**key, **attributes, LEVEL: {"N": str(page.level)}}
             self._divide(layout, item)
 
-    def _split(self, layout: ItemLayout, page: Page, item: Mapping[str, Any], units: float, least: float) -> float:
-        left, spent = [(page, item)] if self._levels.learn(layout.name, page, item) else [], 0.0
-        while left:
-            page, item = left.pop()
-            if item and is_full(item, least) and page.level < BITS:
-                spent += 4 * units
-                left += self._divide(layout, item)
-        return spent
-
-    def _divide(self, layout: ItemLayout, item: Mapping[str, Any]) -> list[tuple[Page, Mapping[str, Any]]]:
-        """Halve a page that is as it was read; nothing if it is not."""
+    def _divide(self, layout: ItemLayout, item: Mapping[str, Any]) -> bool:
+        """Halve a page that is as it was read; return whether it was."""
         assert layout.pages is not None
         halves = layout.pages.halves(item)
         stays = put_as_seen(self._table.name, halves[0], item if VERSION in item else {}, (VERSION,))
         # The new page is not there, or is what a restore has left of a split.
         puts = [{"Put": stays}, {"Put": {"TableName": self._table.name, "Item": halves[1]}}]
-        if not self._table.write_together(puts):
-            return []
-        found: list[tuple[Page, Mapping[str, Any]]] = []
-        for half in halves:
+        is_done = self._table.write_together(puts)
+        for half in halves if is_done else ():
             if (page := layout.pages.page_of(half)) is not None:
                 self._levels.learn(layout.name, page, half)
-                found.append((page, half))
-        return found
+        return is_done
 
     def _key(self, layout: ItemLayout, page: Page) -> Key:
         assert layout.pages is not None
@@ -198,9 +195,8 @@ class Pruner:
         if not _saves_a_unit(item, watermarks):
             return 0.0
         try:
-            needless = {*old(watermarks, self._table.clock() - _READ_NO_MORE)}
-            if not _saves_a_unit(item, needless):
-                needless |= self._checkpoints.settled(watermarks)
+            aged = old(watermarks, self._table.clock() - _READ_NO_MORE)
+            needless = {*aged, *self._checkpoints.settled(watermarks)}
             if not _saves_a_unit(item, needless):
                 return 0.0
             # Only what was read is removed: a shard that has moved on keeps its watermark.
@@ -338,8 +334,7 @@ class Committer:
         answers: list[_Answer | None] = [None] * len(items)
         statements = dict[int, Any]()
         for index, item in enumerate(items):
-            update = _moving(item.update(part.watermark.shard), item, part)
-            statement = update.statement(self._table.name, _bound(item, part))
+            statement = item.update(part).statement(self._table.name, item.bound(part.watermark))
             # A longer one would make DynamoDB refuse the whole call.
             if len(statement["Statement"]) <= MAX_STATEMENT_CHARACTERS:
                 statements[index] = statement
@@ -398,13 +393,13 @@ class Committer:
     def _write(self, part: Part, item: ItemDelta) -> _Answer:
         for delta in item.deltas:
             assert delta.first <= delta.last, f"records {delta.first} to {delta.last} are out of order"
-        update = item.update(part.watermark.shard)
+        update = item.update(part)
         if update.is_too_large and len(item.deltas) > 1:
             return self._make_room(item)
         unfit = [delta for delta in item.deltas if not fits(*delta.measures.values())]
         if unfit:
             return self._quarantine_deltas(item, unfit, part, "the sum has more than 38 digits")
-        request = _guarded(self._table.name, update, item, part)
+        request = update.request(self._table.name, item.bound(part.watermark))
         returned = self._pruner.looks.returned(tuple(update.key.values()))
         client = self._table.client
         try:
@@ -454,7 +449,7 @@ class Committer:
         if len(unfit) > _MOST_ENTRIES:
             is_whole = item.layout.pages is not None and item.layout.pages.is_whole
             return self._quarantine_each(item, part, reason) if is_whole else self._make_room(item)
-        move: Any = _guarded(self._table.name, item.update(part.watermark.shard, unfit), item, part)
+        move: Any = item.update(part, unfit).request(self._table.name, item.bound(part.watermark))
         puts: Any = [put_as_seen(self._table.name, self._entry(delta, part, reason), {}, ()) for delta in unfit]
         writes: Any = [{"Update": move}, *({"Put": put} for put in puts)]
         try:
@@ -492,19 +487,6 @@ class Committer:
         key_digest = hashlib.sha256(repr(delta.layout.key(delta.group, shard)).encode()).hexdigest()[:32]
         entry_id = f"{delta.first}#{key_digest}#{delta.layout.name}"
         return self._quarantine.item(shard, entry_id, reason, {DELTA: pack(content)})
-
-
-def _guarded(table: str, update: Update, item: ItemDelta, part: Part) -> dict[str, Any]:
-    return _moving(update, item, part).request(table, _bound(item, part))
-
-
-def _moving(update: Update, item: ItemDelta, part: Part) -> Update:
-    update.attributes[part.watermark.name] = part.watermark.value(int(item.last), part.created)
-    return update
-
-
-def _bound(item: ItemDelta, part: Part) -> Bound:
-    return part.watermark.name, part.watermark.bound(int(item.first))
 
 
 def _settled(error: Mapping[str, Any] | None, part: Part) -> _Answer | None:
