@@ -26,6 +26,7 @@ from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, Out
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError, UnavailableError
 
 _MOST_NAMES: Final = 10
+_ABSENT: Final = {"": None}
 
 
 def accept(table: Table, event: Event, values: Mapping[str, Any]) -> Outcome:
@@ -151,11 +152,7 @@ def differing(event: Event, image: Image, other: Image) -> list[str]:
     """The names of the attributes in which two events of one key differ, whatever the table has added to them."""
     # In a key, 1 and "1" are the same.
     names = sorted(name for name in image.keys() | other.keys() if not is_reserved(name) and name not in event.fields)
-    return [name for name in names if image.get(name) != other.get(name) and not _is_same(image, other, name)]
-
-
-def _is_same(image: Image, other: Image, name: str) -> bool:
-    return name in image and name in other and _comparable(image[name]) == _comparable(other[name])
+    return [name for name in names if _comparable(image.get(name, _ABSENT)) != _comparable(other.get(name, _ABSENT))]
 
 
 def _comparable(value: TypedValue) -> tuple[str, object]:
