@@ -90,7 +90,7 @@ COMMIT: Final = r"""
 + return self._move(self._once, shard, last, deadline)
 ? test_checkpoints.py::test_the_end_of_a_window_moves_the_checkpoint_of_a_throttled_table
 * a checkpoint that is not there is looked up again and again
-- self._observed[digest].read_at = now
+- known[digest].read_at = now
 + pass
 ? test_checkpoints.py::test_a_checkpoint_that_has_not_moved_is_looked_up_once_in_five_minutes
 * two shards of one digest share a checkpoint

@@ -61,9 +61,6 @@ class _Observed:
     pending: Checkpoint = Checkpoint()
     read_at: float = 0.0
 
-    def may_reach(self, sequence: str, now: float) -> bool:
-        return self.settled < sequence and self.read_at + _READ_AGAIN <= now
-
     def observe(self, checkpoint: Checkpoint, now: float) -> None:
         """Take note of a checkpoint; one that was read earlier settles, too, although it has moved since."""
         self.settled = max(self.settled, checkpoint.settled_through(now), self.pending.settled_through(now))
@@ -105,15 +102,25 @@ class Checkpoints:
         checkpoint, read_at = self._read.get(shard) or (self._read_item(shard), self._table.clock())
         if last <= checkpoint.applied_through:
             return 0.0
-        moved = Checkpoint(last, deadline)
+        # The stamp is rounded up: a later one is only cautious.
+        position = {"applied_through": last, "at": math.ceil(deadline)}
+        expires_at = math.ceil(self._table.clock() + CHECKPOINT_KEPT)
+        written = typed_values({TYPE: CHECKPOINT, "shard": shard, TTL: expires_at, **position})
         try:
-            self._write(table, shard, moved)
+            table.client.update_item(
+                TableName=table.name,
+                Key=checkpoint_key(shard_digest(shard)),
+                UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in written),
+                ConditionExpression=_FORWARD,
+                ExpressionAttributeNames={f"#{name}": name for name in written},
+                ExpressionAttributeValues={f":{name}": value for name, value in written.items()},
+            )
         except (ClientError, BotoCoreError):
             # An old checkpoint is only cautious.
             self._read.pop(shard, None)
-            return 1.0
-        self._touched[shard] = 0
-        self._read[shard] = moved, read_at
+        else:
+            self._touched[shard] = 0
+            self._read[shard] = Checkpoint(last, deadline), read_at
         return 1.0
 
     def settled(self, watermarks: Mapping[str, tuple[int, float]]) -> set[str]:
@@ -121,20 +128,23 @@ class Checkpoints:
         digests = {name: name.removeprefix(WATERMARK_PREFIX) for name in watermarks}
         sequences = {digests[name]: f"{sequence:0{SEQUENCE_DIGITS}}" for name, (sequence, _) in watermarks.items()}
         now = self._table.clock()
-        for digest in sequences:
-            self._observed.setdefault(digest, _Observed())
-        unknown = [digest for digest, sequence in sequences.items() if self._observed[digest].may_reach(sequence, now)]
+        known = {digest: self._observed.setdefault(digest, _Observed()) for digest in sequences}
+        unknown = [
+            digest
+            for digest, observed in known.items()
+            if observed.settled < sequences[digest] and observed.read_at + _READ_AGAIN <= now
+        ]
         for start in range(0, len(unknown), _KEYS_PER_CALL):
             part = unknown[start : start + _KEYS_PER_CALL]
             # An old answer is only cautious, so the read need not be consistent, nor complete.
             keys = [checkpoint_key(digest) for digest in part]
             answer = self._once.client.batch_get_item(RequestItems={self._table.name: {"Keys": keys}})
             for digest in part:
-                self._observed[digest].read_at = now
+                known[digest].read_at = now
             for item in answer["Responses"].get(self._table.name, []):
                 with suppress(CheckpointError):
-                    self._observed[item[PK]["S"].removeprefix(CHECKPOINT_PREFIX)].observe(checkpoint_of(item), now)
-        return {name for name, digest in digests.items() if sequences[digest] <= self._observed[digest].settled}
+                    known[item[PK]["S"].removeprefix(CHECKPOINT_PREFIX)].observe(checkpoint_of(item), now)
+        return {name for name, digest in digests.items() if sequences[digest] <= known[digest].settled}
 
     def _read_item(self, shard: str) -> Checkpoint:
         item = self._table.read_item(checkpoint_key(shard_digest(shard)))
@@ -142,20 +152,6 @@ class Checkpoints:
         if item and item["shard"]["S"] != shard:
             raise CheckpointError(f"the shards {shard!r} and {item['shard']['S']!r} have the same digest")
         return checkpoint
-
-    def _write(self, table: Table, shard: str, moved: Checkpoint) -> None:
-        # The stamp is rounded up: a later one is only cautious.
-        position = {"applied_through": moved.applied_through, "at": math.ceil(moved.at)}
-        expires_at = math.ceil(self._table.clock() + CHECKPOINT_KEPT)
-        written = typed_values({TYPE: CHECKPOINT, "shard": shard, TTL: expires_at, **position})
-        table.client.update_item(
-            TableName=table.name,
-            Key=checkpoint_key(shard_digest(shard)),
-            UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in written),
-            ConditionExpression=_FORWARD,
-            ExpressionAttributeNames={f"#{name}": name for name in written},
-            ExpressionAttributeValues={f":{name}": value for name, value in written.items()},
-        )
 
 
 def checkpoint_of(item: Mapping[str, Any]) -> Checkpoint:

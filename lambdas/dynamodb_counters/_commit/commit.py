@@ -20,7 +20,7 @@ from dynamodb_counters._commit.checkpoints import Checkpoints
 from dynamodb_counters._control.run_items import KEPT
 from dynamodb_counters._declarations.groups import Key, typed_key
 from dynamodb_counters._fold.fold import AppliedThrough, Delta, fold
-from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout
+from dynamodb_counters._fold.item_layout import GroupRef, ItemLayout
 from dynamodb_counters._fold.page_layout import BITS, Page, is_full
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
@@ -148,15 +148,17 @@ class PageSplits:
             return 4 * units if has_split else 0.0
         return 0.0
 
-    def make_room(self, layout: ItemLayout, page: Page, group: GroupKey) -> None:
-        """Split a page of which a batch touches more groups than one request takes, one `group` among them."""
+    def make_room(self, delta: ItemDelta) -> _Answer:
+        """Split a page of which a batch touches more groups than one request takes."""
+        page, layout = delta.page, delta.layout
+        assert page is not None
         key = self._key(layout, page)
         item = self._table.read_item(key)
         if self._levels.learn(layout.name, page, item):
-            attributes = layout.attributes(group, {PK: page.pk, SK: key[SK]["S"]})
+            attributes = layout.attributes(delta.deltas[0].group, {PK: page.pk, SK: key[SK]["S"]})
             # A page that is lost is of a level.
-            item = item or {**key, **attributes, LEVEL: {"N": str(page.level)}}
-            self._divide(layout, item)
+            self._divide(layout, item or {**key, **attributes, LEVEL: {"N": str(page.level)}})
+        return _Answer(is_elsewhere=True)
 
     def _divide(self, layout: ItemLayout, item: Mapping[str, Any]) -> bool:
         """Halve a page that is as it was read; return whether it was."""
@@ -237,9 +239,6 @@ class Part:
     def fold(self, applied_through: AppliedThrough) -> list[Delta]:
         """Fold again for some groups, each from after the record it has applied."""
         return fold(self.plan, self.changes, applied_through).deltas
-
-    def fold_each(self, ref: GroupRef) -> list[Delta]:
-        return [delta for change in self.changes for delta in fold(self.plan, [change], {ref: ""}).deltas]
 
 
 @dataclass(slots=True)
@@ -395,7 +394,7 @@ class Committer:
             assert delta.first <= delta.last, f"records {delta.first} to {delta.last} are out of order"
         update = item.update(part)
         if update.is_too_large and len(item.deltas) > 1:
-            return self._make_room(item)
+            return self._splits.make_room(item)
         unfit = [delta for delta in item.deltas if not fits(*delta.measures.values())]
         if unfit:
             return self._quarantine_deltas(item, unfit, part, "the sum has more than 38 digits")
@@ -417,12 +416,6 @@ class Committer:
         pruned = self._pruner.prune(request["Key"], found, part.watermark.name) if found else 0.0
         grown = self._splits.grown(item.layout, item.page, units, found, len(item.deltas)) if item.page else 0.0
         return _Answer(units + pruned + grown)
-
-    def _make_room(self, item: ItemDelta) -> _Answer:
-        """Split a page before it is written: its groups are too many for one request."""
-        assert item.page is not None
-        self._splits.make_room(item.layout, item.page, item.deltas[0].group)
-        return _Answer(is_elsewhere=True)
 
     def _refused(self, refusal: Mapping[str, Any], item: ItemDelta, part: Part) -> _Answer:
         # A refused write consumes as much as one that succeeds, but its answer does not say so.
@@ -448,7 +441,7 @@ class Committer:
         """Move the watermark without some deltas, and these to quarantine, in one transaction."""
         if len(unfit) > _MOST_ENTRIES:
             is_whole = item.layout.pages is not None and item.layout.pages.is_whole
-            return self._quarantine_each(item, part, reason) if is_whole else self._make_room(item)
+            return self._quarantine_each(item, part, reason) if is_whole else self._splits.make_room(item)
         move: Any = item.update(part, unfit).request(self._table.name, item.bound(part.watermark))
         puts: Any = [put_as_seen(self._table.name, self._entry(delta, part, reason), {}, ()) for delta in unfit]
         writes: Any = [{"Update": move}, *({"Put": put} for put in puts)]
@@ -471,7 +464,8 @@ class Committer:
         entries = [
             self._entry(of_record, part, reason)
             for delta in item.deltas
-            for of_record in part.fold_each(delta.ref)
+            for change in part.changes
+            for of_record in fold(part.plan, [change], {delta.ref: ""}).deltas
             if delta.first <= of_record.first <= delta.last
         ]
         new = sum(map(self._quarantine.put, entries))
