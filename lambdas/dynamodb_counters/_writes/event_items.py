@@ -89,8 +89,7 @@ def _typed_value(name: str, value: Any, levels: int) -> dict[str, Any]:
         raise InvalidArgumentError(name, type(value), f"a value of at most {_MOST_LEVELS} nested levels")
     kind = type(value)
     if kind is str:
-        if not value.isascii():
-            _require_unicode(name, value)
+        _require_unicode(name, value)
         return {"S": value}
     if kind is int and -_BEYOND < value < _BEYOND:
         return {"N": str(value)}
@@ -138,13 +137,10 @@ def _typed_set(name: str, value: AbstractSet[Any], levels: int) -> dict[str, Any
 
 
 def _require_name(argument: str, name: Any) -> None:
-    if type(name) is str and name.isascii() and 0 < len(name) <= _NAME_BYTES:
-        return
-    if not isinstance(name, str) or not name:
-        raise InvalidArgumentError(argument, name, "names that are strings and not empty")
-    _require_unicode(argument, name)
-    if len(name.encode()) > _NAME_BYTES:
-        raise InvalidArgumentError(argument, name, f"names of at most {_NAME_BYTES} bytes")
+    if isinstance(name, str):
+        _require_unicode(argument, name)
+    if not isinstance(name, str) or not 0 < len(name.encode()) <= _NAME_BYTES:
+        raise InvalidArgumentError(argument, name, f"names that are strings of 1 to {_NAME_BYTES:,} bytes")
 
 
 def _require_unicode(name: str, text: str) -> None:
