@@ -6,7 +6,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
@@ -207,11 +207,14 @@ class Table:
             for _ in range(min(CONCURRENCY, self.threads, len(items)) - 1):
                 tasks.append(self.pool.submit(copy_context().run, work_off))  # noqa: PERF401
             work_off()
-            wait(tasks)
-        except BaseException as error:  # noqa: BLE001
+            for task in tasks:
+                task.result()
+        except BaseException as error:
             # A signal, as at the end of a request's time: no thread begins another item.
-            errors.insert(0, error)
-            wait(tasks)
+            errors.append(error)
+            for task in tasks:
+                task.result()
+            raise
         if errors:
             raise errors[0]
         return [done[index] for index in range(len(items))]

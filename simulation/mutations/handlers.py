@@ -44,14 +44,16 @@ HANDLERS: Final = r"""
 ? test_contention.py
 * an invocation that fails leaves its threads behind
 -             work_off()
--             wait(tasks)
+-             for task in tasks:
+-                 task.result()
 +             work_off()
 +             while not (errors or all(map(Future.done, tasks))):
 +                 pass
 ? test_threads.py
 * a call that a signal ends leaves its threads behind
--             errors.insert(0, error)
--             wait(tasks)
+-             for task in tasks:
+-                 task.result()
+-             raise
 +             raise
 ? ../unit/test_table.py::test_a_signal_ends_a_call_once_every_thread_has_ended
 * items are handed out after an unexpected error
