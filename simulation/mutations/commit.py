@@ -143,7 +143,7 @@ COMMIT: Final = r"""
 + if False:
 ? test_page_guards.py::test_no_request_is_larger_than_dynamodb_takes
 * a sum that does not fit takes the other groups of its page along
-- return [delta for delta, update in each if not _takes(page, update)]
+- return unfit
 + return item.deltas
 ? test_pages.py::test_a_sum_that_does_not_fit_leaves_the_other_groups_of_its_page_alone
 * failed writes are passed over
@@ -151,10 +151,8 @@ COMMIT: Final = r"""
 + pass
 ? test_schedules.py::test_every_count_is_exact_whatever_goes_wrong
 * how far a failed batch came is not remembered
--         if progress:
--             self
-+         if False:
-+             self
+- .shard] = written | later
++ .shard] = {}
 ? test_mechanisms.py::test_a_batch_that_no_invocation_can_write_is_written_by_several
 * a failed batch remembers more than was committed
 - for delta in deltas if delta.ref not in failures}

@@ -230,19 +230,16 @@ def recorded() -> Iterator[Recording]:
 
 def _watched(recording: Recording) -> ExitStack:
     """Record what handlers do without a request."""
-    commit, skip, give_up = Committer.commit, Committer._after_progress, Committer._quarantine_each
+    commit, give_up = Committer.commit, Committer._quarantine_each
 
     def committed(self: Committer, deltas: Any, part: Part) -> Any:
-        recording.log("part", recording.sandbox(), shard=part.watermark.shard, last=part.changes[-1].sequence)
-        return commit(self, deltas, part)
-
-    def skipped(self: Committer, ordered: Any, part: Part, done: Any) -> Any:
         sandbox, progress = recording.sandbox(), self._progress.get(part.watermark.shard, {})
-        for delta in ordered:
+        recording.log("part", sandbox, shard=part.watermark.shard, last=part.changes[-1].sequence)
+        for delta in deltas:
             through = progress.get(delta.ref, "")
-            if delta.first <= through:
+            if delta.last <= through:
                 recording.log("skip", sandbox, shard=sandbox.shard, item=_key(delta, part), through=through)
-        return skip(self, ordered, part, done)
+        return commit(self, deltas, part)
 
     def gave_up(self: Committer, item: ItemDelta, part: Part, reason: str) -> Any:
         answer = give_up(self, item, part, reason)
@@ -252,7 +249,6 @@ def _watched(recording: Recording) -> ExitStack:
 
     patches = ExitStack()
     patches.enter_context(patch.object(Committer, "commit", committed))
-    patches.enter_context(patch.object(Committer, "_after_progress", skipped))
     patches.enter_context(patch.object(Committer, "_quarantine_each", gave_up))
     return patches
 

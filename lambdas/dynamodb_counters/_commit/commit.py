@@ -280,9 +280,11 @@ class Committer:
 
     def commit(self, deltas: Sequence[Delta], part: Part) -> Committed:
         """Write the deltas of a part; `CommitError` means that some are not written: deliver the batch again."""
-        done = Committed()
         failures: dict[GroupRef, Exception] = {}
-        remaining = self._after_progress(sorted(deltas, key=place_of), part, done)
+        # An earlier delivery, which failed, has written the others.
+        progress = self._progress.get(part.watermark.shard, {})
+        remaining = sorted((delta for delta in deltas if delta.last > progress.get(delta.ref, "")), key=place_of)
+        done = Committed(skipped=len(deltas) - len(remaining))
         while remaining:
             applied_through: dict[GroupRef, str] = {}
             elsewhere: list[Delta] = []
@@ -361,33 +363,14 @@ class Committer:
                 failures |= dict.fromkeys(item.refs, failed)
         return items
 
-    def _after_progress(self, ordered: list[Delta], part: Part, done: Committed) -> list[Delta]:
-        """The deltas that an earlier delivery, which failed, has not written."""
-        progress = self._progress.get(part.watermark.shard)
-        if not progress:
-            return ordered
-        remaining: list[Delta] = []
-        later: dict[GroupRef, str] = {}
-        for delta in ordered:
-            through = progress.get(delta.ref, "")
-            if delta.first > through:
-                remaining.append(delta)
-            elif delta.last > through:
-                later[delta.ref] = through
-            else:
-                done.skipped += 1
-        return sorted([*remaining, *part.fold(later)], key=place_of) if later else remaining
-
     def _remember(self, deltas: Sequence[Delta], failures: Collection[GroupRef], part: Part) -> None:
         """Note what groups have applied of a batch that fails, and forget what the next batch is beyond."""
         if not part.changes:
             return
-        last, known = part.changes[-1].sequence, self._progress.pop(part.watermark.shard, {})
-        progress = {ref: through for ref, through in known.items() if through > last}
-        if failures:
-            progress = {delta.ref: last for delta in deltas if delta.ref not in failures} | progress
-        if progress:
-            self._progress[part.watermark.shard] = progress
+        last, known = part.changes[-1].sequence, self._progress.get(part.watermark.shard, {})
+        written = {delta.ref: last for delta in deltas if delta.ref not in failures} if failures else {}
+        later = {ref: through for ref, through in known.items() if through > last}
+        self._progress[part.watermark.shard] = written | later
 
     def _write(self, part: Part, item: ItemDelta) -> _Answer:
         for delta in item.deltas:
@@ -434,8 +417,14 @@ class Committer:
             return item.deltas
         assert item.layout.pages is not None
         page = self._table.read_item(typed_key(item.layout.pages.key(item.page)))
-        each = [(delta, PageUpdate(item.layout, item.page, {delta.group: delta.measures})) for delta in item.deltas]
-        return [delta for delta, update in each if not _takes(page, update)]
+        unfit = []
+        for delta in item.deltas:
+            added = PageUpdate(item.layout, item.page, {delta.group: delta.measures}).added
+            with suppress(LookupError, ValueError):
+                if fits(*(parse_number(page.get(name, {"N": "0"})["N"]) + number for name, number in added.items())):
+                    continue
+            unfit.append(delta)
+        return unfit
 
     def _quarantine_deltas(self, item: ItemDelta, unfit: Sequence[Delta], part: Part, reason: str) -> _Answer:
         """Move the watermark without some deltas, and these to quarantine, in one transaction."""
@@ -492,11 +481,3 @@ def _settled(error: Mapping[str, Any] | None, part: Part) -> _Answer | None:
         with suppress(*UNREADABLE):
             return _Answer(applied_through=sequence_of(error["Item"][part.watermark.name]))
     return None
-
-
-def _takes(page: Mapping[str, Any], update: PageUpdate) -> bool:
-    """Whether a page can take the numbers of one group."""
-    try:
-        return fits(*(parse_number(page.get(name, {"N": "0"})["N"]) + number for name, number in update.added.items()))
-    except (LookupError, ValueError):
-        return False
