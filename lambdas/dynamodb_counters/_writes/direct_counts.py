@@ -76,18 +76,14 @@ def record_once(table: Table, event: Event, values: Mapping[str, Any], declarati
 
 
 def _countable(event: Event, declarations: Iterable[Declarable]) -> tuple[Declaration, ...]:
-    declared = list[Declaration]()
-    for each in declarations:
-        if not isinstance(each, Aggregate | Window):
-            raise InvalidArgumentError("declarations", each, "Aggregates and Windows")
-        if isinstance(each, Aggregate) and each.pages:
-            allowed = "aggregates without pages: transactions would conflict with all groups of a page"
-            raise InvalidArgumentError("declarations", each.name, allowed)
-        declared.append(each)
-    if len(declared) > MAX_COUNTED or any(declaration.source != event for declaration in declared):
-        names = [declaration.name for declaration in declared]
-        raise InvalidArgumentError("declarations", names, f"up to {MAX_COUNTED} declarations over {event.name!r}")
-    return tuple(declared)
+    given = [*declarations]
+    of_event = [each for each in given if isinstance(each, Aggregate | Window) and each.source == event]
+    # Transactions would conflict with all groups of a page.
+    countable = tuple(each for each in of_event if isinstance(each, Window) or not each.pages)
+    if len(countable) != len(given) or len(given) > MAX_COUNTED:
+        allowed = f"up to {MAX_COUNTED} Windows, and Aggregates without pages, over {event.name!r}"
+        raise InvalidArgumentError("declarations", [getattr(each, "name", each) for each in given], allowed)
+    return countable
 
 
 def _transact(table: Table, event: Event, writes: list[Any], names: list[str]) -> Outcome:
