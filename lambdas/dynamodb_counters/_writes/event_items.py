@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import is_dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -54,10 +53,9 @@ def typed_item(event: Event | None, values: Mapping[str, Any]) -> dict[str, Any]
 
 def require_mapping(values: object) -> None:
     if not isinstance(values, Mapping):
-        # Not converted: what stands in it would be, too, and what it lacks.
-        advice = "; of a dataclass, dataclasses.asdict(…)" if is_dataclass(values) else ""
-        advice = "; of a model, its model_dump()" if hasattr(values, "model_dump") else advice
-        raise InvalidArgumentError("values", values, f"a mapping of attribute names to values{advice}")
+        # A dataclass is not converted: what stands in it would be, too, and what it lacks.
+        allowed = "a mapping of attribute names to values, such as dataclasses.asdict(…) or a model's model_dump()"
+        raise InvalidArgumentError("values", values, allowed)
 
 
 def _version(event: Event, values: Mapping[str, Any], typed: dict[str, Any]) -> dict[str, Any]:

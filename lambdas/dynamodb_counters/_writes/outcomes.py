@@ -131,11 +131,8 @@ class Outcomes(list[Outcome]):
         return self
 
     def __str__(self) -> str:
-        counted = {status.replace("_", " "): len(self.indexes(status)) for status in OutcomeStatus}
-        summary = ", ".join(
-            f"{number} {name}{'s' * (name in ('duplicate', 'conflict') and number > 1)}"
-            for name, number in counted.items()
-            if number or name == "accepted"
-        )
+        numbers = {status: len(self.indexes(status)) for status in OutcomeStatus}
+        shown = [status for status, number in numbers.items() if number or status == OutcomeStatus.ACCEPTED]
+        summary = ", ".join(f"{numbers[status]} {status}" for status in shown)
         reasons = self.indexes(*_REFUSED) or self.indexes(OutcomeStatus.FAILED) or self.indexes(OutcomeStatus.CONFLICT)
         return f"{summary}: event {reasons[0]}: {self[reasons[0]].reason}" if reasons else summary

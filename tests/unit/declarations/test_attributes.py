@@ -394,9 +394,8 @@ def test_an_instance_of_the_declared_class_is_refused_with_what_to_pass() -> Non
     event, values = Event("address", key="city", attributes=Address), Address("Oslo")
     model = OrderModel(id=UUID(int=1), amount=Decimal(1))
     with counters_in_memory([Aggregate("all", event)]) as counters:
-        for wrong, advice in ((values, "dataclasses.asdict(…)"), (model, "its model_dump()")):
+        for wrong in (values, model):
             for call in (counters.accept, counters.retract):
-                with pytest.raises(ValueError, match="mapping of attribute names to values") as refused:
+                with pytest.raises(ValueError, match=r"such as dataclasses.asdict\(…\) or a model's model_dump\(\)"):
                     call(event, wrong)  # type: ignore[arg-type]
-                assert str(refused.value).endswith(advice)
         assert counters.accept(event, asdict(values)).status == "accepted"

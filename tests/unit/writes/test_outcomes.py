@@ -156,7 +156,7 @@ def test_events_that_come_too_late_raise_as_rejected_ones_do() -> None:
     late, bad = Outcome(OutcomeStatus.TOO_LATE, "old"), Outcome(OutcomeStatus.REJECTED, "bad")
     outcomes = Outcomes([ACCEPTED, late, bad])
 
-    assert str(outcomes) == "1 accepted, 1 rejected, 1 too late: event 1: old"
+    assert str(outcomes) == "1 accepted, 1 rejected, 1 too_late: event 1: old"
     with pytest.raises(RejectedEventError, match=r"^event 1: old; 1 more of 3 events were rejected$"):
         outcomes.raise_for_rejected()
 
@@ -165,7 +165,7 @@ def test_outcomes_without_a_rejected_event_raise_nothing() -> None:
     fine = Outcomes([ACCEPTED, DUPLICATE, DUPLICATE, Outcome(OutcomeStatus.CONFLICT, "other")])
 
     assert fine.raise_for_rejected() is fine
-    assert str(fine) == "1 accepted, 2 duplicates, 1 conflict: event 3: other"
+    assert str(fine) == "1 accepted, 2 duplicate, 1 conflict: event 3: other"
     assert str(Outcomes()) == "0 accepted"
     assert Outcomes([ACCEPTED] * 3) == [ACCEPTED] * 3
 
