@@ -237,7 +237,7 @@ class CounterApi(Observed):
             page=page is not None,
         )
         integration = integrations.HttpLambdaIntegration("Reads", self.function)
-        routes = [("/v1/{proxy+}", _GET), ("/openapi.json", _GET)]
+        routes = [("/v1/{proxy+}", _GET), ("/v1/batch", apigateway.HttpMethod.POST), ("/openapi.json", _GET)]
         for path, method in (*routes, *(() if page is None else (("/", _GET), ("/page/{name}", _GET)))):
             _http.require_new_route(self.http_api, path)
             self.http_api.add_routes(path=path, methods=[method], integration=integration, authorizer=authorizer)

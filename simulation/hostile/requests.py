@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 from dynamodb_counters._http.resources import PATHS
 from dynamodb_counters._reads.question import Position, fields_of, options_of, resources_of
 from simulation.hostile.costly import MAX_BYTES
-from simulation.hostile.declarations import SERVED
+from simulation.hostile.declarations import FIELDS, SERVED
 
 _TIMES: Final = (
     "2026-09-21T14:13:20Z",
@@ -139,7 +139,9 @@ class Stranger:
         return self._spoiled(self._request("POST", path, "", self.body(), self._headers()))
 
     def get(self) -> dict[str, Any]:
-        """A request for counts or events."""
+        """A request for counts or events; one in eight posts a batch."""
+        if self._rng.random() < 0.125:
+            return self._spoiled(self._request("POST", "/v1/batch", "", self._batch(), self._headers()))
         path, needed, taken = self._rng.choice(_RESOURCES)
         parameters = {name: self._parameter(name) for name in needed if self._rng.random() < 0.97}
         parameters |= {name: self._parameter(name) for name in taken if self._rng.random() < 0.3}
@@ -257,6 +259,18 @@ class Stranger:
                 self._rng.choice(["[" * 5000, "[[[[1]]]]", "9" * 5000, "[1,2]", '{"a":1}', '[true,"",""]', "\ufeff[]"])
             )
         return self._text()
+
+    def _batch(self) -> str:
+        entries = []
+        for _ in range(self._rng.choice([1, 2, 10, 100, 101])):
+            declared = self._rng.choice(SERVED)
+            values = {name: json.dumps(self._parameter(name)) for name in declared.fields}
+            if self._rng.random() < 0.05:
+                values[self._rng.choice(FIELDS)] = self._json()
+            inner = ",".join(f"{json.dumps(name)}:{value}" for name, value in values.items())
+            entries.append(f'{{"aggregate":{json.dumps(declared.name)},"values":{{{inner}}}}}')
+        text = f'{{"groups":[{",".join(entries)}]}}'
+        return text if self._rng.random() < 0.8 else self._rng.choice([self._broken(text), self.body()])
 
     def _headers(self) -> dict[str, Any]:
         return self._rng.choice(

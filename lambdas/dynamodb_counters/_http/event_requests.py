@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.event_attributes import Attribute, attributes_of, canonical_values
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._http.requests import ProblemError, read_json, require_own, write_json
+from dynamodb_counters._http.requests import ProblemError, body_text, parse_json, require_own, write_json
 from dynamodb_counters._items.conversions import event_seconds
 from dynamodb_counters._writes.event_items import typed_item
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
@@ -33,10 +32,7 @@ _ENVELOPE: Final = frozenset(("specversion", "id", "source", "type", "data"))
 
 def parse_events(text: str) -> list[Any]:
     """Return the unvalidated events of a request body or a queue message."""
-    try:
-        document = read_json(text)
-    except ValueError as error:
-        raise ProblemError(f"the body is not valid JSON within the limits: {error}") from None
+    document = parse_json(text)
     return document if isinstance(document, list) else [document]
 
 
@@ -134,15 +130,7 @@ def posted_events(request: Mapping[str, Any], max_bytes: int) -> tuple[list[Any]
         expected = f"a CloudEvent as the body, with the Content-Type {STRUCTURED}"
         detail = f"invalid header {binary[0]:.80}: expected {expected}"
         raise ProblemError(detail, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
-    body = request.get("body") or ""
-    try:
-        data = b64decode(body, validate=True) if request.get("isBase64Encoded") else body.encode()
-        text = data.decode()
-    except ValueError:  # Errors of base64 and of Unicode, too.
-        raise ProblemError("the body is not valid UTF-8") from None
-    if len(data) > max_bytes:
-        raise ProblemError(f"the body has {len(data)} bytes; limit: {max_bytes}", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-    return parse_events(text), is_cloud
+    return parse_events(body_text(request, max_bytes)), is_cloud
 
 
 def _values(envelope: object, event: Event) -> object:

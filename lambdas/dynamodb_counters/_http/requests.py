@@ -11,6 +11,7 @@ import json
 import re
 import secrets
 import signal
+from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager
@@ -117,6 +118,25 @@ class ProblemError(CountersError):
     def body(self) -> dict[str, Any]:
         problem = {"type": "about:blank", "title": self.status.phrase, "status": int(self.status), "detail": str(self)}
         return problem | {"errors": self.errors} if self.errors else problem
+
+
+def body_text(request: Mapping[str, Any], max_bytes: int) -> str:
+    body = request.get("body") or ""
+    try:
+        data = b64decode(body, validate=True) if request.get("isBase64Encoded") else body.encode()
+        text = data.decode()
+    except ValueError:  # Errors of base64 and of Unicode, too.
+        raise ProblemError("the body is not valid UTF-8") from None
+    if len(data) > max_bytes:
+        raise ProblemError(f"the body has {len(data)} bytes; limit: {max_bytes}", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+    return text
+
+
+def parse_json(text: str) -> Any:
+    try:
+        return read_json(text)
+    except ValueError as error:
+        raise ProblemError(f"the body is not valid JSON within the limits: {error}") from None
 
 
 def answered(answer: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -52,6 +52,9 @@ MAX_PAGE_SECONDS: Final = 2.0
 MAX_READ_UNITS: Final = 650
 """Read units of a span, eventually consistent: 366 days of a window that declares its key only."""
 
+MAX_BATCH: Final = 100
+"""Groups of a batch."""
+
 _SLICE_SECONDS: Final = 0.1
 
 Document: TypeAlias = dict[str, Any]
@@ -69,15 +72,7 @@ class CountResources:
         self._counters, self.served = counters, tuple(declarations)
 
     def read(self, name: str, query_string: str, bound: Bound = _NONE, *, resource: str = "get") -> Document:
-        served: dict[str, Any] = {each.name: each for each in self.served if resource in resources_of(each)}
-        if name not in served:
-            what = "counts" if resource == "get" else resource
-            detail = f"no {what} {name!r:.120}; available: {', '.join(served) or 'none'}"
-            raise ProblemError(detail, HTTPStatus.NOT_FOUND)
-        declared = served[name]
-        if unbound := bound.keys() - {*(fields_of(declared, resource)[1] or ())}:
-            detail = f"{min(unbound)!r}, which the caller's claim decides, is no parameter here"
-            raise ProblemError(detail, HTTPStatus.FORBIDDEN)
+        declared = self._declared(name, resource, bound)
         try:
             pairs = parse_qsl(query_string, keep_blank_values=True, errors="strict", max_num_fields=100)
         except ValueError:
@@ -90,6 +85,43 @@ class CountResources:
         values = {**bound, **values}
         require_own(values, bound)
         return answer(self._counters, Question.parse(declared, resource, options, values, now, is_bounded=True))
+
+    def batch(self, document: object, bound: Bound = _NONE) -> Document:
+        """Read whole groups of any aggregates, as the body of a request lists them."""
+        match document:
+            case {"groups": [*entries], **others} if not others and 1 <= len(entries) <= MAX_BATCH:
+                asked = [self._entry(f"groups[{index}]", entry, bound) for index, entry in enumerate(entries)]
+            case _:
+                raise ProblemError(f"invalid body: expected an object with 'groups', an array of 1 to {MAX_BATCH}")
+        groups = self._counters.get_many(asked)
+        answers = [group_document(each.name, group) for (each, _), group in zip(asked, groups, strict=True)]
+        if len(fitting(answers)) < len(answers):
+            raise ProblemError(f"the answer takes more than {MAX_PAGE_BYTES} bytes of JSON: request fewer")
+        return {"groups": answers}
+
+    def _entry(self, where: str, entry: object, bound: Bound) -> tuple[Any, Document]:
+        match entry:
+            case {"aggregate": str(name), "values": Mapping() as values, **others} if not others:
+                own = {**bound, **values}
+                require_own(own, bound)
+                return self._declared(name, "batch", bound), own
+        raise ProblemError(f"invalid {where}: expected an object with 'aggregate', a string, and 'values', an object")
+
+    def _declared(self, name: str, resource: str, bound: Bound) -> Any:
+        served = {each.name: each for each in self.served if _is_served(each, resource)}
+        if name not in served:
+            what = "counts" if resource in ("get", "batch") else resource
+            detail = f"no {what} {name!r:.120}; available: {', '.join(served) or 'none'}"
+            raise ProblemError(detail, HTTPStatus.NOT_FOUND)
+        if unbound := bound.keys() - {*(fields_of(served[name], resource)[1] or ())}:
+            detail = f"{min(unbound)!r}, which the caller's claim decides, is no parameter here"
+            raise ProblemError(detail, HTTPStatus.FORBIDDEN)
+        return served[name]
+
+
+def _is_served(declared: Declaration | Event, resource: str) -> bool:
+    is_plain = isinstance(declared, Aggregate) and kind_of(declared) == "get"
+    return is_plain if resource == "batch" else resource in resources_of(declared)
 
 
 def answer(counters: Counters, question: Question) -> Document:
@@ -271,11 +303,14 @@ _COUNTS: Final[Mapping[str, Document]] = {
 
 def openapi(declarations: Iterable[Declaration | Event], tenant: Bound = _NONE) -> Document:
     """Describe an API in OpenAPI 3.1, without the parameters of `tenant`, which claims of the caller decide."""
+    declarations = sorted(declarations, key=lambda each: each.name)
     paths = {
         PATHS[resource].format(each.name): {"get": _operation(each, resource, tenant)}
-        for each in sorted(declarations, key=lambda each: each.name)
+        for each in declarations
         for resource in resources_of(each)
     }
+    if names := [each.name for each in declarations if _is_served(each, "batch")]:
+        paths["/v1/batch"] = {"post": _batch(names)}
     problem = _object({"type": _TEXT, "title": _TEXT, "status": {"type": "integer"}, "detail": _TEXT})
     info = {"title": "Counters", "version": "1"}
     return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": {"Problem": problem}}}
@@ -293,15 +328,27 @@ def _operation(declared: Declaration | Event, resource: str, tenant: Bound) -> D
             default, most = limits_of(declared, resource)
             schema |= {"type": "integer", "minimum": 1, "maximum": most, "default": default}
         parameters.append({"name": name, "description": OPTIONS[name].description, "schema": schema})
-    success = {"application/json": {"schema": _answer(declared, resource)}}
-    problem = {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {
         "operationId": f"{resource}_{declared.name}",
         "parameters": [{"in": "query", **each} for each in parameters if each["name"] not in tenant],
-        "responses": {
-            "200": {"description": "Success", "content": success},
-            "default": {"description": "Problem details (RFC 9457)", "content": problem},
-        },
+        "responses": _responses(_answer(declared, resource)),
+    }
+
+
+def _batch(names: list[str]) -> Document:
+    entry = _object({"aggregate": {"enum": names}, "values": _TEXTS}) | {"additionalProperties": False}
+    groups = {"groups": {**_array(entry), "minItems": 1, "maxItems": MAX_BATCH}}
+    content = {"application/json": {"schema": _object(groups) | {"additionalProperties": False}}}
+    group = _object({"aggregate": _TEXT, "values": _TEXTS, "measures": {"type": "object"}, **_COMPLETE})
+    answer = _responses(_object({"groups": _array(group)}))
+    return {"operationId": "batch", "requestBody": {"required": True, "content": content}, "responses": answer}
+
+
+def _responses(answer: Document) -> Document:
+    problem = {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {
+        "200": {"description": "Success", "content": {"application/json": {"schema": answer}}},
+        "default": {"description": "Problem details (RFC 9457)", "content": problem},
     }
 
 

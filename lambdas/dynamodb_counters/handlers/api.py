@@ -17,11 +17,14 @@ from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._http.requests import (
     JSON,
+    MAX_BODY_BYTES,
     NO_STORE,
     ProblemError,
     answered,
+    body_text,
     bound_values,
     json_response,
+    parse_json,
     response,
     time_limit,
 )
@@ -76,6 +79,8 @@ def _counts(request: dict[str, Any], seconds_left: float, name: str, resource: s
     bound = bound_values(_tenant(), request)
     try:
         with time_limit(seconds_left, _UNAVAILABLE):
+            if resource == "batch":
+                return resources().batch(parse_json(body_text(request, MAX_BODY_BYTES)), bound)
             return resources().read(name, request["rawQueryString"], bound, resource=resource)
     except (ClientError, BotoCoreError, TimeoutError, UnavailableError, UncountedError, BackfillError) as error:
         logger.error("the table refused a request", exc_info=error)
@@ -96,6 +101,8 @@ def _answer(request: dict[str, Any], seconds_left: float) -> dict[str, Any]:
             document = _counts(request, seconds_left, name)
         case "GET", ["v1", name, "series" | "top" | "events" as resource]:
             document = _counts(request, seconds_left, name, resource)
+        case "POST", ["v1", "batch"]:
+            return json_response(_counts(request, seconds_left, "", "batch"))
         case _:
             raise ProblemError("no such resource; see /openapi.json", HTTPStatus.NOT_FOUND)
     return json_response(document, cache_control=os.environ.get("CACHE_CONTROL", NO_STORE))

@@ -13,7 +13,7 @@ from dynamodb_counters._http.event_requests import EventCheck, parse_events, que
 from dynamodb_counters._http.requests import ProblemError
 from dynamodb_counters._http.resources import CountResources
 from tests.unit.http.counted import URLS, views
-from tests.unit.http.handlers import HIT, NOW, VIEW, call_api, call_ingest, environment, request
+from tests.unit.http.handlers import HIT, NOW, SIZES, VIEW, call_api, call_ingest, environment, request
 
 VIEWS = views()
 JSON = {"content-type": "application/json"}
@@ -46,6 +46,33 @@ def test_a_group(url: str) -> None:
         "measures": measures(url),
         **WHOLE,
     }
+
+
+def test_a_batch() -> None:
+    groups: list[Any] = [{"aggregate": "views", "values": {"url": url}} for url in URLS]
+    body = json.dumps({"groups": [*groups, {"aggregate": "site", "values": {}}]})
+    status, document = call_api(request("POST", "/v1/batch", body=body, headers={"content-type": "application/json"}))
+    assert status == 200
+    assert [group["measures"] for group in document["groups"]] == [*map(measures, URLS), {"site_views": len(VIEWS)}]
+
+
+@pytest.mark.parametrize(
+    ("groups", "status", "words"),
+    [
+        ([], 400, "invalid body: expected an object with 'groups', an array of 1 to 100"),
+        ([{"aggregate": "site", "values": {}}] * 101, 400, "invalid body: expected an object with 'groups'"),
+        ([{"aggregate": "site", "values": {}}, 5], 400, "invalid groups[1]: expected an object with 'aggregate'"),
+        ([{"aggregate": "site", "values": {}, "last": "7d"}], 400, "invalid groups[0]: expected"),
+        ([{"aggregate": "small", "values": {"url": "/"}}], 400, "invalid clientId=None: expected a value"),
+        ([{"aggregate": "views", "values": {"url": None}}], 400, "invalid url=None: expected"),
+        ([{"aggregate": "views", "values": {"url": "/", "x": "y"}}], 400, "invalid x='y': expected a field"),
+        ([{"aggregate": "rolling", "values": {"url": "/"}}], 404, "no counts 'rolling'; available: views, site"),
+        ([{"aggregate": SIZES._parts[-1].name, "values": {"url": "/"}}], 404, "no counts"),
+    ],
+)
+def test_a_batch_is_of_whole_groups_of_aggregates(groups: list[Any], status: int, words: str) -> None:
+    answered, problem = call_api(request("POST", "/v1/batch", body=json.dumps({"groups": groups})))
+    assert (answered, problem["detail"][: len(words)]) == (status, words)
 
 
 def test_groups_of_a_partition_key() -> None:

@@ -114,11 +114,15 @@ def test_a_page_of_groups_is_no_longer_than_a_megabyte(monkeypatch: pytest.Monke
     assert max(sizes) < 1.1 * MAX_PAGE_BYTES
 
 
-def test_a_leaderboard_is_no_longer_than_a_megabyte(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leaderboard_and_a_batch_are_no_longer_than_a_megabyte(monkeypatch: pytest.MonkeyPatch) -> None:
     clients = [f"{number}" + "é" * 3950 for number in range(100)]
     serve(monkeypatch, counted(*map(view, clients)))
     status, top = get("/v1/clients/top", limit=100)
     assert (status, len(json.dumps(top)) < 1.1 * MAX_PAGE_BYTES, 10 < len(top["groups"]) < 100) == (200, True, True)
+    groups = [{"aggregate": "clients", "values": {"url": "/", "clientId": name}} for name in clients]
+    body = json.dumps({"groups": groups}, ensure_ascii=False)
+    status, problem = call_api(request("POST", "/v1/batch", body=body))
+    assert (status, problem["detail"]) == (400, "the answer takes more than 1000000 bytes of JSON: request fewer")
 
 
 @pytest.mark.parametrize("path", ["/v1/quarter", "/v1/quarter/series"])
@@ -225,6 +229,7 @@ def test_a_table_that_refuses_reads_is_unavailable(
         request("GET", "/v1/plain", "url=/"),
         request("GET", "/v1/plain/series", "url=/"),
         request("GET", "/v1/view/events", "url=/"),
+        request("POST", "/v1/batch", body='{"groups": [{"aggregate": "spread", "values": {}}]}'),
     ]
     for one in requests:
         response = api.handler(one, LAMBDA_CONTEXT)

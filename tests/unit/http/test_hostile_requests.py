@@ -39,6 +39,6 @@ def test_no_stranger_breaks_a_door(doors: dict[str, Door]) -> None:
 
 @pytest.mark.parametrize("name", COSTLY)
 def test_no_body_of_a_megabyte_takes_a_second(doors: dict[str, Door], name: str) -> None:
-    for door in (doors["receiver with both"], doors["consumer, direct mode"]):
+    for door in (doors["receiver with both"], doors["consumer, direct mode"], doors["API"]):
         [totals] = attack([door], 1, 0, costly={name: COSTLY[name]}).values()
         assert totals.wrong == []

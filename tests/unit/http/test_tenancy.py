@@ -126,6 +126,18 @@ def test_a_listing_that_mixes_tenants_is_refused() -> None:
     assert get("ann", "/v1/daily", day="monday")[1]["values"] == {"customer": "ann", "day": "monday"}
 
 
+@pytest.mark.usefixtures("queue")
+def test_each_group_of_a_batch_is_the_callers_own() -> None:
+    def batch(*values: Document) -> tuple[int, Any]:
+        body = json.dumps({"groups": [{"aggregate": "daily", "values": one} for one in values]})
+        return call_api(by("ann", request("POST", "/v1/batch", body=body, headers=JSON)))
+
+    status, found = batch({"day": "monday"}, {"day": "monday", "customer": "ann"})
+    assert (status, [group["values"]["customer"] for group in found["groups"]]) == (200, ["ann", "ann"])
+    assert batch({"day": "monday"}, {"day": "monday", "customer": "bob"})[0] == 403
+    assert batch({"day": "monday", "customer": None})[0] == 403
+
+
 def test_every_event_that_is_posted_is_the_callers_own(queue: Queue) -> None:
     def post(claim: Any, *events: Any) -> tuple[int, Any]:
         return call_ingest(by(claim, request("POST", "/events", body=json.dumps(events), headers=JSON)))
