@@ -50,7 +50,7 @@ from dynamodb_counters._items.table_schema import (
 from dynamodb_counters._layouts import Layouts, all_parts, part_of
 from dynamodb_counters._reads.group_reads import sort_key_range
 from dynamodb_counters._reads.question import SPAN, Question, fields_of, require_order
-from dynamodb_counters._reads.span_reads import add_up, count_windows
+from dynamodb_counters._reads.span_reads import add_up, read_spans
 from dynamodb_counters._reads.table_reads import Item, TableReads, asked_group, query, read_items, require_scan
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import FIRST_SECOND, LAST_SECOND, TOTAL, Span, seconds_of, utc
@@ -294,7 +294,7 @@ def _numbers(table: Table, question: Question) -> dict[str, Number]:
     """Return what a group counts now; of what only a read of its own understands, all items of the group together."""
     declared, texts = question.declared, question.values
     if isinstance(declared, Window):
-        [[window]] = count_windows(table, [(declared, texts, [question.interval])], consistent=True)
+        [window] = read_spans(table, declared, texts, [question.interval], consistent=True)
         return {TOTAL: window.count} if window.count else {}
     if group_fields(declared) == declared.fields:
         [items] = read_items(table, [(ItemLayout(declared), group_key(declared, texts))], consistent=True)

@@ -1,9 +1,9 @@
-"""Counts over spans of time, as they are read: windows, active members, distributions; many at once, by few Queries."""
+"""Counts over spans of time, as they are read: windows, active members, distributions."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from decimal import Decimal, localcontext
@@ -39,9 +39,6 @@ from dynamodb_counters._timeline.tiers import (
 from dynamodb_counters.errors import InvalidArgumentError
 
 Values: TypeAlias = Mapping[str, object]
-Asked: TypeAlias = tuple[Window, Values, Sequence[Interval]]
-"""A group of a window, and intervals one after the other."""
-
 Bucket: TypeAlias = tuple[int, Mapping[str, Number]]
 """The number of a bucket of its tier, and what it holds."""
 
@@ -182,22 +179,18 @@ def queries_of(window: Window, intervals: Sequence[Interval]) -> list[Span]:
     return [*chain.from_iterable(spans.values())]
 
 
-def _read(table: Table, asked: Sequence[Asked], *, consistent: bool) -> Iterator[tuple[bool, list[list[Part]]]]:
-    """Read groups in one round trip: whether each is complete, and the parts of each of its intervals."""
-    groups = [asked_group(table, window, values, window.fields) for window, values, _ in asked]
-    queries = [
-        (index, window, window._pk_template.render(groups[index][0]), span)
-        for index, (window, _, intervals) in enumerate(asked)
-        for span in queries_of(window, intervals)
-    ]
-    found = table.each(lambda one: _buckets(table, *one[1:], consistent=consistent), queries)
-    buckets = dict[tuple[int, str], list[Bucket]]()
-    for (index, *_, span), some in zip(queries, found, strict=True):
-        buckets.setdefault((index, span.tier.name), []).extend(some)
-    for index, (window, _, intervals) in enumerate(asked):
-        plans = [plan_queries(window._kept_tiers, each) for each in intervals]
-        parts = [[(span, _touched(span, buckets[index, span.tier.name])) for span in plan] for plan in plans]
-        yield groups[index][1], parts
+def _read(
+    table: Table, window: Window, values: Values, intervals: Sequence[Interval], *, consistent: bool
+) -> tuple[list[list[Part]], bool]:
+    """Read a group in one round trip: the parts of intervals one after the other, and whether it is complete."""
+    texts, is_complete = asked_group(table, window, values, window.fields)
+    queries, pk = queries_of(window, intervals), window._pk_template.render(texts)
+    buckets = dict[str, list[Bucket]]()
+    found = table.each(lambda span: _buckets(table, window, pk, span, consistent=consistent), queries)
+    for span, some in zip(queries, found, strict=True):
+        buckets.setdefault(span.tier.name, []).extend(some)
+    plans = [plan_queries(window._kept_tiers, each) for each in intervals]
+    return [[(span, _touched(span, buckets[span.tier.name])) for span in plan] for plan in plans], is_complete
 
 
 def _buckets(table: Table, window: Window, pk: str, span: Span, *, consistent: bool) -> list[Bucket]:
@@ -219,22 +212,15 @@ def _touched(span: Span, buckets: Sequence[Bucket]) -> Sequence[Bucket]:
     return buckets[bisect_left(buckets, first, key=number) : bisect_right(buckets, last, key=number)]
 
 
-def count_windows(table: Table, asked: Sequence[Asked], *, consistent: bool) -> list[list[WindowCount]]:
-    """Count groups of windows over intervals each, in one round trip."""
-    counts = list[list[WindowCount]]()
-    with localcontext(EXACT):
-        for (_, _, intervals), (complete, read) in zip(asked, _read(table, asked, consistent=consistent), strict=True):
-            sums = [[add_up(*part) for part in parts] for parts in read]
-            counts.append([_count(*each, complete=complete) for each in zip(intervals, sums, strict=True)])
-    return counts
-
-
 def read_spans(
     table: Table, declared: Aggregate | Window, values: Values, intervals: Sequence[Interval], *, consistent: bool
 ) -> list[Any]:
     """Read a group of what counts by time over each of some intervals; of what lies in pages, by the unit of time."""
     if isinstance(declared, Window):
-        return count_windows(table, [(declared, values, intervals)], consistent=consistent)[0]
+        read, complete = _read(table, declared, values, intervals, consistent=consistent)
+        with localcontext(EXACT):
+            sums = [[add_up(*part) for part in parts] for parts in read]
+            return [_count(*each, complete=complete) for each in zip(intervals, sums, strict=True)]
     tier = declared._tier
     require_length(declared, max(timedelta(seconds=each.end - each.start) for each in intervals))
     texts, complete = asked_group(table, declared, values, group_fields(declared))
@@ -423,8 +409,8 @@ class WindowReader(Generic[Counted]):
         if not isinstance(window, Window) or not isinstance(window.measure, TimeWeighted):
             raise InvalidArgumentError("window", window.name, "one whose measure is TimeWeighted")
         interval = self._around(start, end)
-        asked = (window, self._values, [Interval(FIRST_SECOND, interval.start), interval])
-        [(complete, (earlier, within))] = _read(self._table, [asked], consistent=consistent)
+        intervals = [Interval(FIRST_SECOND, interval.start), interval]
+        [earlier, within], complete = _read(self._table, window, self._values, intervals, consistent=consistent)
         with localcontext(EXACT):
             opening, change = (sum(add_up(*part) for part in parts) for parts in (earlier, within))
             moments = sum(add_moments(*part) for part in within)
