@@ -25,14 +25,15 @@ from dynamodb_counters._http.requests import PROBLEM_JSON, ProblemError, require
 from dynamodb_counters._items.conversions import event_seconds
 from dynamodb_counters._reads.group_reads import Extreme, list_groups, read_extremes
 from dynamodb_counters._reads.question import (
+    MAX_LIMIT,
     OPTIONS,
     ORDERS,
     SHARES,
     Position,
     Question,
+    default_limit,
     fields_of,
     kind_of,
-    limits_of,
     options_of,
     resources_of,
 )
@@ -286,6 +287,7 @@ _NUMBER_OR_NULL: Final = {"type": ["number", "null"]}
 _NEXT: Final = {"next": {"type": ["string", "null"]}}
 _TEXTS: Final = {"type": "object", "additionalProperties": _TEXT}
 _TIME: Final = {"type": "string", "format": "date-time"}
+_LIMITS: Final = {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT}
 _COMPLETE: Final = {"complete": {"type": "boolean", "description": "Whether all there is has been counted"}}
 _COUNT: Final = {"count": _NUMBER, **_COMPLETE}
 _SHARES: Final = {**_COUNT, "percentiles": {"type": "object", "additionalProperties": _NUMBER_OR_NULL}}
@@ -325,8 +327,7 @@ def _operation(declared: Declaration | Event, resource: str, tenant: Bound) -> D
     for name in options_of(declared, resource):
         schema = {**_TEXT, **OPTIONS[name].schema}
         if name == "limit":
-            default, most = limits_of(declared, resource)
-            schema |= {"type": "integer", "minimum": 1, "maximum": most, "default": default}
+            schema |= _LIMITS | {"default": default_limit(declared, resource)}
         parameters.append({"name": name, "description": OPTIONS[name].description, "schema": schema})
     return {
         "operationId": f"{resource}_{declared.name}",

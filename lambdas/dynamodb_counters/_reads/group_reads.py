@@ -16,7 +16,6 @@ from dynamodb_counters._declarations.composites import group_fields, require_dec
 from dynamodb_counters._declarations.groups import (
     Given,
     Group,
-    canonical_fields,
     given,
     group_key,
     group_of,
@@ -25,7 +24,6 @@ from dynamodb_counters._declarations.groups import (
     values_of,
 )
 from dynamodb_counters._fold.item_layout import ItemLayout, group_of_item
-from dynamodb_counters._fold.page_layout import digest_of
 from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, parse_number, read_number, whole
 from dynamodb_counters._items.derived_fields import value_of
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK, TYPE
@@ -147,7 +145,6 @@ class GroupReads(TableReads):
         values: Given = None,
         /,
         *,
-        after: Group | None = None,
         scan: bool = False,
         consistent: bool = False,
         **fields: object,
@@ -161,8 +158,6 @@ class GroupReads(TableReads):
         ----------
         aggregate : Aggregate or Distinct
             One with ``write_shards=1``.
-        after : Group, optional
-            Only groups that come after this one, with the same values. Default: all.
         scan : bool, optional
             Whether the whole table may be read: it takes ``dynamodb:Scan``. Default False: that is refused with its
             price, which takes ``dynamodb:DescribeTable``. ``grant_read`` allows neither.
@@ -174,17 +169,7 @@ class GroupReads(TableReads):
         declared = aggregate.total if isinstance(aggregate, Distinct) else aggregate
         require_declaration(declared, Aggregate)
         require_bool("scan", scan)
-        wanted, start = given(values, fields), None
-        if after is not None:
-            if not isinstance(after, Group) or not isinstance(after.values, Mapping):
-                raise InvalidArgumentError("after", after, "a Group of this aggregate")
-            key, layout = group_key(declared, after.values), ItemLayout(declared)
-            texts = canonical_fields(declared, declared.fields, wanted)
-            if not texts.items() <= dict(zip(declared.fields, key, strict=True)).items():
-                raise InvalidArgumentError("after", after, f"a Group with the values {texts}")
-            start = identity(layout.keys(key)[0])
-            start = start if layout.pages is None else ("", digest_of(start[1]))
-        listed = list_groups(self._table, declared, wanted, start, scan=scan, consistent=consistent)
+        listed = list_groups(self._table, declared, given(values, fields), scan=scan, consistent=consistent)
         return (group for _, group in listed)
 
     def top(self, aggregate: Aggregate, values: Given = None, /, *, count: int = 10, **fields: object) -> list[Group]:

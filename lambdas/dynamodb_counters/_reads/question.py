@@ -66,11 +66,9 @@ _LIMIT: Final = 100
 _RANKED: Final = 10
 """Of leaderboards and extremes."""
 
-_MOST_BARS: Final = 46
-"""Steps that one looks at together."""
-_MINUTES: Final = tuple(MINUTE * times for times in (1, 2, 5, 10, 15, 30))
-_DAYS: Final = tuple(DAY * times for times in (1, 7, 14, 28))
-_STEPS: Final = (1, 5, 15, 30, *_MINUTES, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, *_DAYS)
+_STEPS: Final = (MINUTE, HOUR, DAY, 7 * DAY)
+"""Steps where none is given: the first one of which a span has few."""
+_MOST_BARS: Final = 60
 
 _DURATION: Final = "([1-9][0-9]{0,6})([smhdw])"
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -129,19 +127,16 @@ def _moment(name: str, text: str) -> datetime:
     raise InvalidArgumentError(name, text, "an ISO 8601 time with a UTC offset, in the years 1970 to 9998")
 
 
-def _integer(most: int) -> Callable[[str, str], int]:
+def _integer(most: int, expected: str) -> Callable[[str, str], int]:
     def parse(name: str, text: str) -> int:
         if not re.fullmatch("[0-9]{1,9}", text, re.ASCII) or not 1 <= int(text) <= most:
-            raise InvalidArgumentError(name, text, f"an int from 1 to {most}")
+            raise InvalidArgumentError(name, text, expected)
         return int(text)
 
     return parse
 
 
-def _anchor(name: str, text: str) -> int:
-    if not re.fullmatch("[1-9]|[12][0-9]|3[01]", text, re.ASCII):
-        raise InvalidArgumentError(name, text, ANCHORS)
-    return int(text)
+_limit: Final = _integer(MAX_LIMIT, f"an int from 1 to {MAX_LIMIT}")
 
 
 def _shares(name: str, text: str) -> tuple[str, ...]:
@@ -186,11 +181,11 @@ class Question:
     end: Annotated[datetime | None, Option("First moment after the span; default: now", _moment, _TIME)] = None
     step: Annotated[Step | None, Option(_STEPS_TEXT, _step, _STEP)] = None
     tz: Annotated[tzinfo | None, Option(*_TZ)] = None
-    anchor: Annotated[int | None, Option(_ANCHOR, _anchor, _DAY)] = None
+    anchor: Annotated[int | None, Option(_ANCHOR, _integer(31, ANCHORS), _DAY)] = None
     rolling: Annotated[timedelta | None, Option("Trailing span for each unit of time", parse_duration, _LENGTH)] = None
     p: Annotated[tuple[str, ...], Option("Shares of the percentiles; 1 is the maximum", _shares, _P)] = SHARES
     order: Annotated[str | None, Option("From which end; default: from both", schema={"enum": [*ORDERS]})] = None
-    limit: Annotated[int, Option("Most to list; a page may have fewer, even none", _integer(MAX_LIMIT))] = _LIMIT
+    limit: Annotated[int, Option("Most to list; a page may have fewer, even none", _limit)] = _LIMIT
     next: Annotated[Position, Option("The 'next' of the page before", Position.parse)] = FIRST
     consistent: Annotated[bool, Option("Read strongly consistently, at twice the read units", *_FLAG)] = False
     scan: Annotated[bool, Option("Read the whole table, if nothing less will do", *_FLAG)] = False
@@ -214,14 +209,13 @@ class Question:
                 name, there = min(unknown), fields_text(declared.name, required if fields is None else fields)
                 raise InvalidArgumentError(name, texts[name], f"{there}; or of {', '.join(allowed)}")
         require_values(required, values)
-        default, most = limits_of(declared, resource)
-        limit = _integer(most)("limit", options.get("limit", str(default)))
         for name, other in (("last", "start"), ("as_of", "start"), ("as_of", "end")):
             if {name, other} <= options.keys():
                 raise InvalidArgumentError(name, options[name], f"one span of time, not {other!r} as well")
         for name, text in options.items():
             require_choice(name, text, tuple(OPTIONS[name].schema.get("enum", (text,))))
-        parsed = {name: OPTIONS[name].parse(name, text) for name, text in options.items()} | {"limit": limit}
+        parsed = {name: OPTIONS[name].parse(name, text) for name, text in options.items()}
+        parsed.setdefault("limit", default_limit(declared, resource))
         return cls(now=now, declared=declared, resource=resource, values=values, is_bounded=is_bounded, **parsed)
 
     @property
@@ -253,22 +247,14 @@ class Question:
     def steps(self) -> list[Interval]:
         """The steps of a series, in order, without gaps; or the trailing span of each unit of time."""
         span, unit = self.interval, self.declared._unit
-        step = self.step_length if self.rolling is None else timedelta(seconds=unit)
+        few = (length for length in _STEPS if length % unit == 0 and (span.end - span.start) / length <= _MOST_BARS)
+        step = timedelta(seconds=unit) if self.rolling else self.step or timedelta(seconds=next(few, _STEPS[-1]))
         intervals = steps(span, step, *calendar_of(self.declared, self.values, self.tz, self.anchor, step), unit)
         if self.rolling is not None:
             intervals = [Interval.ending_at(each.start, self.rolling, unit) for each in intervals]
         if self.is_bounded and len(intervals) > MAX_STEPS:
             raise InvalidArgumentError("step", step, f"at most {MAX_STEPS} steps, not {len(intervals)}")
         return intervals
-
-    @property
-    def step_length(self) -> Step:
-        """The step that is given, or a round one of which the span has few."""
-        if self.step is not None:
-            return self.step
-        span, unit = self.interval, self.declared._unit
-        fitting = (length for length in _STEPS if length % unit == 0 and (span.end - span.start) / length <= _MOST_BARS)
-        return timedelta(seconds=next(fitting, _STEPS[-1]))
 
 
 OPTIONS: Final[Mapping[str, Option]] = {
@@ -309,8 +295,8 @@ def parameters_of(declared: Declaration | Event) -> set[str]:
     return {name for resource in resources_of(declared) for name in options_of(declared, resource)}
 
 
-def limits_of(declared: Declaration | Event, resource: str) -> tuple[int, int]:
-    return _RANKED if resource == "top" or kind_of(declared) == "extremes" else _LIMIT, MAX_LIMIT
+def default_limit(declared: Declaration | Event, resource: str) -> int:
+    return _RANKED if resource == "top" or kind_of(declared) == "extremes" else _LIMIT
 
 
 def fields_of(

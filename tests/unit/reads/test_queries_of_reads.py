@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from dynamodb_counters import Aggregate, Count, Counters, Distinct, Event, Group, InvalidArgumentError, Packed, Window
+from dynamodb_counters import Aggregate, Count, Counters, Distinct, Event, InvalidArgumentError, Packed, Window
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, LAYOUT
 from dynamodb_counters._reads.question import Position
@@ -146,22 +146,6 @@ def test_groups_of_several_items_each_are_not_listed() -> None:
         _world(spread).counters.groups(spread, {"page": "home"})
 
 
-def test_groups_after_a_sort_key_are_read_without_it() -> None:
-    one = _aggregate("one", "A#{word}")
-    counters = _world(one).counters
-    [first, second] = counters.groups(one, {"page": "home"})
-
-    assert list(counters.groups(one, {"page": "home"}, after=first)) == [second]
-
-
-@pytest.mark.parametrize("after", [Group({"page": "other", "word": "a"}, {}), Group(None, {}), "a"])  # type: ignore[arg-type]
-@pytest.mark.parametrize("pages", [False, True])
-def test_a_group_of_another_partition_is_no_place_to_go_on_after(after: Any, pages: bool) -> None:
-    one = Aggregate("one", PAGE_VIEW, pk="PAGE#{page}", sk="A#{word}", n=Count(), pages=pages)
-    with pytest.raises(InvalidArgumentError, match=r"^invalid after=.*: expected a Group (of this|with the values)"):
-        _world(one).counters.groups(one, {"page": "home"}, after=after)
-
-
 def test_groups_of_all_partitions_take_a_scan_that_is_priced_first() -> None:
     views = Aggregate("views", PAGE_VIEW, by=("page", "user"))
     world = World((views, _aggregate("others", "A")))
@@ -175,7 +159,6 @@ def test_groups_of_all_partitions_take_a_scan_that_is_priced_first() -> None:
     listed = list(counters.groups(views, scan=True))
     assert sorted(group.values["user"] for group in listed) == [f"u{number}" for number in range(5)]
     assert {group["views"] for group in listed} == {1}
-    assert list(counters.groups(views, after=listed[1], scan=True)) == listed[2:]
     assert {group.values["user"] for group in counters.groups(views, page="p1", scan=True)} == {"u1", "u3"}
     assert [group.values["page"] for group in counters.groups(views, user="u3", scan=True)] == ["p1"]
     # Other code has written what is no group: its key is another one, or hashed and shows no values.
