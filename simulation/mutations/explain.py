@@ -6,14 +6,6 @@ from typing import Final
 
 EXPLAIN: Final = r"""
 == _reads/events.py
-* the group is not read again
-- after = _numbers(table, question)
-+ after = before
-? ../unit/reads/test_explanation.py::test_a_change_that_both_the_lines_and_the_last_read_show_is_no_difference
-* a change between the reads is not named
-- CHANGED if before != after else UNEXPLAINED
-+ UNEXPLAINED
-? ../unit/reads/test_explanation.py::test_a_change_between_the_reads_is_a_difference_that_says_so
 * lines are made without the condition of the definition
 - Plan(tuple(with_below(timeless)))
 + Plan(tuple(with_below(replace(timeless, where=None))))

@@ -59,10 +59,9 @@ from dynamodb_counters.errors import InvalidArgumentError
 LINES: Final = 1000
 """Most lines that an explanation holds, unless another number is asked for: all of them add up."""
 
-CHANGED: Final = "it changed while it was explained: explain it again"
 UNEXPLAINED: Final = (
-    "records on their way, the quarantine, a backfill that is due, or events that expired, were erased or came too "
-    "late may explain it: `counters verify` tells which"
+    "changes meanwhile, records on their way, the quarantine, a backfill that is due, or events that expired, were "
+    "erased or came too late may explain it: explain it again; `counters verify` tells which"
 )
 
 _SIGNS: Final = {"+": 1, "-": -1}
@@ -260,8 +259,6 @@ def explain(table: Table, question: Question, *, scan: bool, limit: int = LINES)
         raise InvalidArgumentError(span[0], str(getattr(question, span[0])), f"None: {declared.name!r} is no Window")
     texts, _ = asked_group(table, declared, question.values, group_fields(declared))
     question = replace(question, values=texts)
-    with localcontext(EXACT):
-        before = _numbers(table, question)
     source_table = read_registry(table).source
     is_foreign = isinstance(declared.source, Items) if source_table else None
     items = _selected(table, question)
@@ -283,11 +280,10 @@ def explain(table: Table, question: Question, *, scan: bool, limit: int = LINES)
     with localcontext(EXACT):
         # Of none, it would read none.
         first = heapq.nsmallest(max(limit, 1), added(), key=lambda line: (line.time, *line.key.values()))[:limit]
-        after = _numbers(table, question)
-        rest.update(after)
+        numbers = _numbers(table, question)
+        rest.update(numbers)
     difference = {name: number for name, number in rest.items() if number}
-    reason = "" if not difference else CHANGED if before != after else UNEXPLAINED
-    return Explanation(after, first, count, difference, reason)
+    return Explanation(numbers, first, count, difference, UNEXPLAINED if difference else "")
 
 
 def _numbers(table: Table, question: Question) -> dict[str, Number]:

@@ -26,7 +26,7 @@ from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._http.event_requests import envelope_problem, parse_events
 from dynamodb_counters._http.requests import ProblemError, write_json
-from dynamodb_counters._table import Table, ending_at, make_client, time_left
+from dynamodb_counters._table import Table, ending_at, make_client
 from dynamodb_counters._writes.accept import accept_many
 from dynamodb_counters._writes.outcomes import Outcome, OutcomeStatus
 from dynamodb_counters.handlers._metering import add_metrics
@@ -57,7 +57,7 @@ metrics = Metrics()
 
 @dataclass(slots=True, eq=False)
 class Message:
-    """A message of the queue, with the outcome of each event, or one of a body that holds none."""
+    """A message of the queue, with the outcome of each event, or one of a body that cannot be read."""
 
     id: str
     body: str
@@ -77,8 +77,8 @@ class Message:
         return [index for index, outcome in enumerate(self.outcomes) if outcome.status not in accepted]
 
 
-def _message(record: Mapping[str, Any], now: float) -> Message:
-    """The message of a Lambda record, parsed."""
+def _message(record: Mapping[str, Any], now: float, forgotten: float) -> Message:
+    """The message of a Lambda record, parsed; not to be accepted if the table may have forgotten that it had it."""
     message = Message(record["messageId"], record["body"], _taken(record, now))
     try:
         message.events = parse_events(message.body)
@@ -86,6 +86,9 @@ def _message(record: Mapping[str, Any], now: float) -> Message:
         # Strangers write it: no text may stop the messages around it.
         reason = str(error) if isinstance(error, ProblemError) else type(error).__name__
         message.outcomes.append(Outcome(OutcomeStatus.REJECTED, reason))
+    else:
+        late = Outcome(OutcomeStatus.TOO_LATE, "taken as long ago as events are remembered")
+        message.outcomes += [late] * len(message.events) if message.taken <= forgotten else []
     return message
 
 
@@ -118,40 +121,32 @@ class Consumer:
 
     def consume(self, records: Sequence[Mapping[str, Any]], seconds_left: Callable[[], float]) -> list[Message]:
         """Accept what the messages of a batch hold, in the time left; return them, done or not."""
-        now, seconds = self.table.clock(), seconds_left()
+        now, seconds, retention = self.table.clock(), seconds_left(), self.event.retention
+        # At the end of the call, when the last event is written.
+        forgotten = -1.0 if retention is None else now + seconds - retention.total_seconds()
         # In another order each time: no message is always behind one that takes all the time, or kills the function.
-        messages = sorted((_message(record, now) for record in records), key=lambda _: self.table.jitter())
-        pending = [(message, event) for message in messages for event in message.events]
+        messages = sorted((_message(each, now, forgotten) for each in records), key=lambda _: self.table.jitter())
+        pending = [(message, event) for message in messages if not message.outcomes for event in message.events]
         size = _MOST_EVENTS if self.event.packed is None else _MOST_PACKED_EVENTS
         with ending_at(now + _BUSY * seconds):
             for start in range(0, len(pending), size):
-                self._accept(pending[start : start + size])
+                part = pending[start : start + size]
+                for (message, _), outcome in zip(part, self._outcomes([event for _, event in part]), strict=True):
+                    message.outcomes.append(outcome)
         letters = [message for message in messages if message.is_done and message.dead]
         for message, error in self.table.side_by_side(self._send, letters):
             if error is not None:
                 message.outcomes.append(Outcome(OutcomeStatus.FAILED, f"no dead letter was sent: {error}"))
         return messages
 
-    def _accept(self, pending: Sequence[tuple[Message, Any]]) -> None:
-        """Accept events, unless they are so old that the table may not remember any more whether it had them."""
-        retention = self.event.retention
-        forgotten = -1.0 if retention is None else self.table.clock() - retention.total_seconds()
-        late = Outcome(OutcomeStatus.TOO_LATE, "taken as long ago as events are remembered")
-        outcomes = iter(self._outcomes([event for message, event in pending if message.taken > forgotten]))
-        for message, _ in pending:
-            message.outcomes.append(next(outcomes) if message.taken > forgotten else late)
-
     def _outcomes(self, events: Sequence[Any]) -> list[Outcome]:
-        if time_left(self.table.clock()) <= 0:
-            return [Outcome(OutcomeStatus.FAILED, "out of time")] * len(events)
         try:
             return accept_many(self.table, self.event, events, self._refusal)
         except Exception as error:  # noqa: BLE001
             if isinstance(error, ClientError | BotoCoreError | TimeoutError) or len(events) == 1:
                 return [Outcome(OutcomeStatus.FAILED, f"{type(error).__name__}: {error}")] * len(events)
         # A stranger's event must not take those around it along.
-        middle = len(events) // 2
-        return self._outcomes(events[:middle]) + self._outcomes(events[middle:])
+        return [outcome for event in events for outcome in self._outcomes([event])]
 
     def _refusal(self, item: Mapping[str, Any]) -> str | None:
         return envelope_problem(self.event, item.keys()) or self.admission.refusal(dict(item), self.table.clock())
