@@ -47,8 +47,9 @@ if TYPE_CHECKING:
 class Counters(EventReads, GroupReads, WindowReads):
     """Events and counts of one table.
 
-    Groups are named by keyword, a value per field; or in one mapping, as the second argument, where a field is no
-    identifier or has the name of an option: ``counters.get(TAGS, {"tags[]": "red"})``.
+    Groups are named by keyword, a str or number per field; or in one mapping, as the second argument, where a field is
+    no identifier or has the name of an option: ``counters.get(TAGS, {"tags[]": "red"})``. Reads that are `consistent`
+    are strongly so, at twice the read units.
 
     Parameters
     ----------
@@ -162,8 +163,6 @@ class Counters(EventReads, GroupReads, WindowReads):
         counter : Counter
         amount : int, Decimal, float or mapping, optional
             Number to add to the only measure, or by measure. A float has at most 15 digits. Default 1.
-        values, **fields
-            The group.
 
         Returns
         -------
@@ -187,8 +186,6 @@ class Counters(EventReads, GroupReads, WindowReads):
         Parameters
         ----------
         quota : Quota
-        values, **fields
-            The group.
         """
         return Leases(self._table, quota, given(values, fields))
 
@@ -243,8 +240,6 @@ class Counters(EventReads, GroupReads, WindowReads):
         Parameters
         ----------
         declaration : Aggregate, Window, Distinct, Percentiles, Extremes or ActiveMembers
-        values, **fields
-            The group.
         start, end : datetime, optional
             The interval of a window, as in its `between`. Default: 24 hours up to now, or 7 units if those are longer.
         scan : bool, optional

@@ -128,7 +128,7 @@ def _is_served(declared: Declaration | Event, resource: str) -> bool:
 def answer(counters: Counters, question: Question) -> Document:
     """Answer a question about the counts and events of a table."""
     kind = question.resource if question.resource == "top" else kind_of(question.declared)
-    return _READS.get(kind, _intervals)(counters, question)
+    return _READS.get(kind, _counts)(counters, question)
 
 
 def _get(counters: Counters, question: Question) -> Document:
@@ -154,9 +154,12 @@ def _top(counters: Counters, question: Question) -> Document:
     return {"aggregate": aggregate.name, "groups": fitting(entries)}
 
 
-def _intervals(counters: Counters, question: Question) -> Document:
-    """A span of time, or a series of its steps."""
-    declared, is_series = question.declared, question.resource == "series"
+def _counts(counters: Counters, question: Question) -> Document:
+    """A span of time, a series of its steps, or a distribution of all times."""
+    declared, table, is_series = question.declared, counters._table, question.resource == "series"
+    if kind_of(declared) == "distribution":
+        distribution = read_distribution(table, declared, question.values, consistent=question.consistent)
+        return count_document(question, plain(distribution, question.p))
     intervals = question.steps if is_series else [question.interval]
     if isinstance(declared, Window):
         cost = read_cost(queries_of(declared, intervals))
@@ -166,15 +169,9 @@ def _intervals(counters: Counters, question: Question) -> Document:
     if question.is_bounded and cost > MAX_READ_UNITS:
         expected = f"at most {MAX_READ_UNITS}; declare the `longest` of each window"
         raise InvalidArgumentError("span", f"about {cost:.0f} read units", expected)
-    spans = read_spans(counters._table, declared, question.values, intervals, consistent=question.consistent)
+    spans = read_spans(table, declared, question.values, intervals, consistent=question.consistent)
     counts = [plain(each, question.p) for each in spans]
     return count_document(question, {"series": counts} if is_series else counts[0])
-
-
-def _distribution(counters: Counters, question: Question) -> Document:
-    table, declared = counters._table, question.declared
-    distribution = read_distribution(table, declared, question.values, consistent=question.consistent)
-    return count_document(question, plain(distribution, question.p))
 
 
 def _extremes(counters: Counters, question: Question) -> Document:
@@ -232,16 +229,21 @@ def _page(counters: Counters, kind: str, entries: Entries, question: Question) -
 _READS: Final[Mapping[str, Callable[[Counters, Question], Document]]] = {
     "get": _get,
     "top": _top,
-    "distribution": _distribution,
     "extremes": _extremes,
     "events": _events,
     "packed": _events,
 }
-"""By kind of declaration, or "top" of any: the read that answers; else one of intervals."""
+"""By kind of declaration, or "top" of any: the read that answers; else one of counts by time or bin."""
 
 
 def group_document(name: str, group: Group) -> Document:
-    return {"aggregate": name, **plain(group), "measures": plain_measures(group.measures)}
+    """Return a group as JSON has it: the bins of a histogram are texts."""
+    histograms = {
+        measure: {str(key): count for key, count in value.items()}
+        for measure, value in group.measures.items()
+        if isinstance(value, Mapping)
+    }
+    return {"aggregate": name, **plain(group), "measures": {**group.measures, **histograms}}
 
 
 def fitting(entries: list[Document]) -> list[Document]:
@@ -256,14 +258,6 @@ def _position(event: Event, values: Mapping[str, Any]) -> Position:
         return Position(0, pk, sk)
     time = values[event.packed.time]
     return Position(event_seconds({"S": time} if isinstance(time, str) else {"N": str(time)}), pk, sk)
-
-
-def plain_measures(measures: Mapping[str, Any]) -> Document:
-    """Measures as JSON has them: the bins of a histogram are texts."""
-    return {
-        name: {str(key): count for key, count in value.items()} if isinstance(value, Mapping) else value
-        for name, value in measures.items()
-    }
 
 
 def count_document(question: Question, answer: Document) -> Document:

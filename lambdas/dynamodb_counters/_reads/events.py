@@ -98,8 +98,6 @@ class EventReads(TableReads):
             The times of packed events, from `start` to before `end`, both with a time zone. Default: any.
         after : str, optional
             For events that are not packed: only those whose sort keys come after this one. Default: all.
-        consistent
-            As in `get`.
         values, **fields
             Attributes that the events have, as in `get`: at least all fields of `pk`; of a packed event, its tenant.
 
@@ -117,15 +115,11 @@ class EventReads(TableReads):
         require_order(first, last, end)
         require_values(fields_of(event, "events")[0], wanted)
         listing, packed = _Listing(self._table, event, wanted, consistent), event.packed
-        if packed is None:
-            for name, moment in (("start", start), ("end", end)):
-                if moment is not None:
-                    allowed = "None: events that are not packed are listed by their sort keys, from `after` on"
-                    raise InvalidArgumentError(name, moment, allowed)
-            return listing.plain(after)
-        if after:
-            raise InvalidArgumentError("after", after, "no sort key for a packed event: chunks have others")
-        return listing.packed(packed, (first, last))
+        for name, value in {"start": start, "end": end}.items() if packed is None else [("after", after)]:
+            if value:
+                allowed = "none: events that are not packed are listed by their sort keys, packed ones by their times"
+                raise InvalidArgumentError(name, value, allowed)
+        return listing.plain(after) if packed is None else listing.packed(packed, (first, last))
 
 
 @dataclass(frozen=True)

@@ -95,10 +95,6 @@ class GroupReads(TableReads):
         ----------
         declaration : Aggregate, Distinct or Percentiles
             The measure of a `Distinct` is ``distinct``, the number of different members. Percentiles without a `time`.
-        consistent : bool, optional
-            Whether to read strongly consistently, at twice the read units. Default False.
-        values, **fields
-            The group: a str or number per field.
 
         Returns
         -------
@@ -119,8 +115,6 @@ class GroupReads(TableReads):
         ----------
         wanted : iterable of (Aggregate or Distinct, mapping)
             Declarations with the values of their groups.
-        consistent
-            As in `get`.
 
         Raises
         ------
@@ -161,8 +155,6 @@ class GroupReads(TableReads):
         scan : bool, optional
             Whether the whole table may be read: it takes ``dynamodb:Scan``. Default False: that is refused with its
             price, which takes ``dynamodb:DescribeTable``. ``grant_read`` allows neither.
-        consistent
-            As in `get`.
         values, **fields
             A value per field of its ``pk`` template; with `scan`, of any fields.
         """
@@ -222,8 +214,6 @@ class GroupReads(TableReads):
             Which value comes first. Default the largest.
         count : int, optional
             Most values to return. Default 1.
-        values, consistent, **fields
-            As in `get`.
         """
         require_declaration(extremes, Extremes)
         require_choice("order", order, ORDERS)
@@ -252,7 +242,7 @@ def list_groups(
         raise InvalidArgumentError(missing[0], None, allowed)
     start, (first, last) = "" if after is None else after[1], sort_key_range(aggregate)
     if after and not missing and not (_DIGEST.fullmatch(start) if aggregate.pages else first <= start <= last):
-        raise InvalidArgumentError("after", start, f"the key of a group of {aggregate.name!r}")
+        raise InvalidArgumentError("next", start, f"the key of a group of {aggregate.name!r}")
     rows: Iterable[tuple[Place, Item]]
     if aggregate.pages:
         pages = walk(table, aggregate, texts, after=start, consistent=consistent)

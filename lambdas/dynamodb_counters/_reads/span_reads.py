@@ -273,9 +273,9 @@ Counted = TypeVar("Counted")
 class WindowReader(Generic[Counted]):
     """One group of what counts by time, to be counted over spans of time. Made by `Counters.window`.
 
-    Each call reads the table; all its Queries run at once. Every result is a `WindowCount`, of `Percentiles` a
-    `Distribution`. It states the interval it covers, which differs from the requested one by less than a unit of the
-    declared precision at either end. All moments have a time zone, such as
+    Each call reads the table; all its Queries run at once, strongly consistent if `consistent`. Every result is a
+    `WindowCount`, of `Percentiles` a `Distribution`. It states the interval it covers, which differs from the requested
+    one by less than a unit of the declared precision at either end. All moments have a time zone, such as
     ``datetime(2026, 3, 29, tzinfo=ZoneInfo("Europe/Berlin"))``; an interval that is no longer retained is refused.
 
     Examples
@@ -300,8 +300,6 @@ class WindowReader(Generic[Counted]):
             so far.
         as_of : datetime, optional
             End of the span. Default: now.
-        consistent : bool, optional
-            Whether to read strongly consistently, at twice the read units. Default False.
         """
         return self._counted([trailing(self._declared, length, as_of, self._table.clock())], consistent)[0]
 
@@ -326,8 +324,6 @@ class WindowReader(Generic[Counted]):
             Day on which months begin, 1 to 31; the last day of a month that is shorter. Default: the window's, or 1.
         as_of : datetime, optional
             A moment in the period, up to whose unit of precision to count. Default: now.
-        consistent
-            As in `last`.
         """
         if period not in PERIODS:
             raise InvalidArgumentError("period", period, "one of " + ", ".join(map(repr, PERIODS)))
@@ -345,8 +341,6 @@ class WindowReader(Generic[Counted]):
         Parameters
         ----------
         start, end : datetime
-        consistent
-            As in `last`.
         """
         return self._counted([self._around(start, end)], consistent)[0]
 
@@ -368,7 +362,7 @@ class WindowReader(Generic[Counted]):
         step : timedelta or {"hour", "day", "week", "month", "year"}
             Steps of a length from `start` on, in whole units of the precision; or periods of a local calendar, the
             first and last of which are cut off at `start` and `end`.
-        tz, anchor, consistent
+        tz, anchor
             As in `calendar`.
         """
         calendar = calendar_of(self._declared, self._values, tz, anchor, step)
@@ -385,8 +379,6 @@ class WindowReader(Generic[Counted]):
             The units that the spans end with: all that the interval touches.
         length : timedelta, optional
             Length of each span. Default: the longest that is declared.
-        consistent
-            As in `last`.
         """
         if isinstance(self._declared, Window) or (longest := longest_of(self._declared)) is None:
             raise InvalidArgumentError("declaration", self._declared.name, "ActiveMembers")
@@ -399,11 +391,6 @@ class WindowReader(Generic[Counted]):
         """Add up a level over time between two moments, of a window whose measure is `TimeWeighted`.
 
         The result has the level at both of them, too. Reads the buckets of all that was before, too: a month each.
-
-        Parameters
-        ----------
-        start, end, consistent
-            As in `between`.
         """
         window = self._declared
         if not isinstance(window, Window) or not isinstance(window.measure, TimeWeighted):
@@ -443,8 +430,6 @@ class WindowReads(TableReads):
         ----------
         declaration : Window, ActiveMembers or Percentiles
             Percentiles with a `time`.
-        values, **fields
-            The group, as in `get`.
         """
         group = given(values, fields)
         if isinstance(declaration, ActiveMembers) or (isinstance(declaration, Percentiles) and declaration.time):

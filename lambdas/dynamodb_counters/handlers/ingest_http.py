@@ -32,10 +32,7 @@ def check() -> EventCheck:
     return EventCheck(cast("Event", event), schema, admission)
 
 
-@cache
-def sqs() -> Any:
-    """Create the client once per process."""
-    return _clients.make_service_client("sqs")
+sqs = cache(lambda: _clients.make_service_client("sqs"))
 
 
 def _answer(request: Mapping[str, Any], seconds_left: float) -> dict[str, Any]:

@@ -20,10 +20,8 @@ logger = Logger()
 metrics = Metrics()
 
 
-@cache
-def eventbridge() -> Any:
-    """Create the client when the first crossing comes."""
-    return _clients.make_service_client("events")
+# Created when the first crossing comes.
+eventbridge = cache(lambda: _clients.make_service_client("events"))
 
 
 @logger.inject_lambda_context

@@ -171,7 +171,7 @@ def test_groups_of_all_partitions_take_a_scan_that_is_priced_first() -> None:
 @pytest.mark.parametrize("end", ["start", "end"])
 def test_a_span_of_events_that_are_not_packed_is_refused_at_the_call(counters: Counters, end: str) -> None:
     span: dict[str, Any] = {end: NOW}
-    with pytest.raises(InvalidArgumentError, match=f"^invalid {end}=.*: expected None: events that are not packed"):
+    with pytest.raises(InvalidArgumentError, match=f"^invalid {end}=.*: expected none: events that are not packed"):
         counters.events(VIEW, url="/", **span)
 
 

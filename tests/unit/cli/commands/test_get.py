@@ -146,7 +146,7 @@ def test_what_differs_comes_last() -> None:
     client: Any = bench.table
     done = run("explain", "views", "url=/", "--table", bench.table.name, client=client, clock=bench.clock)
     assert done.code == 1
-    assert "0: 1 lines\ndiffers by n=-1: records on their way" in done.out
+    assert "0: 1 lines\ndiffers by n=-1: changes meanwhile, records on their way" in done.out
 
 
 @pytest.mark.parametrize(
