@@ -67,8 +67,7 @@ _RANKED: Final = 10
 """Of leaderboards and extremes."""
 
 _STEPS: Final = (MINUTE, HOUR, DAY, 7 * DAY)
-"""Steps where none is given: the first one of which a span has few."""
-_MOST_BARS: Final = 60
+"""Steps where none is given: the shortest that a stranger may ask for."""
 
 _DURATION: Final = "([1-9][0-9]{0,6})([smhdw])"
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -247,8 +246,8 @@ class Question:
     def steps(self) -> list[Interval]:
         """The steps of a series, in order, without gaps; or the trailing span of each unit of time."""
         span, unit = self.interval, self.declared._unit
-        few = (length for length in _STEPS if length % unit == 0 and (span.end - span.start) / length <= _MOST_BARS)
-        step = timedelta(seconds=unit) if self.rolling else self.step or timedelta(seconds=next(few, _STEPS[-1]))
+        fit = (length for length in _STEPS if length % unit == 0 and (span.end - span.start) / length <= MAX_STEPS)
+        step = timedelta(seconds=unit) if self.rolling else self.step or timedelta(seconds=next(fit, _STEPS[-1]))
         intervals = steps(span, step, *calendar_of(self.declared, self.values, self.tz, self.anchor, step), unit)
         if self.rolling is not None:
             intervals = [Interval.ending_at(each.start, self.rolling, unit) for each in intervals]
