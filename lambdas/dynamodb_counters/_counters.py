@@ -245,7 +245,7 @@ class Counters(EventReads, GroupReads, WindowReads):
         scan : bool, optional
             As in `groups`.
         limit : int, optional
-            Most lines to return, by time and key; all of them add up. Default 1,000.
+            Most lines to return, by key; all of them add up. Default 1,000.
         """
         require_count("limit", limit, least=0)
         require_bool("scan", scan)

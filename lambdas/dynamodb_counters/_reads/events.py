@@ -26,7 +26,7 @@ from dynamodb_counters._fold.contributions import UNFOLDABLE
 from dynamodb_counters._fold.item_layout import ItemLayout, group_of_item
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.chunks import MAX_NUMBER, chunk_bucket, chunk_key, decode_chunk
-from dynamodb_counters._items.conditions import Image, TypedValue, reader, text_reader
+from dynamodb_counters._items.conditions import Image, reader, text_reader
 from dynamodb_counters._items.conversions import (
     EXACT,
     LAST_CHARACTER,
@@ -53,7 +53,7 @@ from dynamodb_counters._reads.question import SPAN, Question, fields_of, require
 from dynamodb_counters._reads.span_reads import add_up, read_spans
 from dynamodb_counters._reads.table_reads import Item, TableReads, asked_group, query, read_items, require_scan
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import FIRST_SECOND, LAST_SECOND, TOTAL, Span, seconds_of, utc
+from dynamodb_counters._timeline.tiers import FIRST_SECOND, LAST_SECOND, TOTAL, Span, seconds_of
 from dynamodb_counters.errors import InvalidArgumentError
 
 LINES: Final = 1000
@@ -208,13 +208,10 @@ class Line:
         How much it adds to the number, by measure.
     key : mapping of str to str
         What identifies it.
-    time : str
-        When it happened; empty if the declaration does not say.
     """
 
     adds: Mapping[str, Number]
     key: Mapping[str, str]
-    time: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +223,7 @@ class Explanation:
     numbers : mapping of str to int or Decimal
         What the group counts, by measure; of a window, ``total``.
     lines : sequence of Line
-        The first events, items or groups that count, by time and key.
+        The first events, items or groups that count, by key.
     count : int
         How many there are in all.
     difference : mapping of str to int or Decimal
@@ -273,7 +270,7 @@ def explain(table: Table, question: Question, *, scan: bool, limit: int = LINES)
 
     with localcontext(EXACT):
         # Of none, it would read none.
-        first = heapq.nsmallest(max(limit, 1), added(), key=lambda line: (line.time, *line.key.values()))[:limit]
+        first = heapq.nsmallest(max(limit, 1), added(), key=lambda line: [*line.key.values()])[:limit]
         numbers = _numbers(table, question)
         rest.update(numbers)
     difference = {name: number for name, number in rest.items() if number}
@@ -304,8 +301,6 @@ def _lines(question: Question, items: Iterable[Item], is_foreign: bool | None) -
     timeless: Any = replace(declared, **free)
     plan, names = Plan(tuple(with_below(timeless))), frozenset((declared.name,))
     span = Span(declared._kept_tiers[0], question.interval) if isinstance(declared, Window) else None
-    derived = (parts_of(name)[0] for name in declared.fields if tier_of(name))
-    find_time = reader(declared.time if isinstance(declared, Window) else next(derived, ""))
     for image, sign in _images(declared.source, items):
         folded = folded_alone(plan, names, image, question.now, is_foreign=is_foreign, keys={}, origin="")
         for (_, group), numbers in sums_of(folded).items():
@@ -315,7 +310,7 @@ def _lines(question: Question, items: Iterable[Item], is_foreign: bool | None) -
                 is_finest = group[-2] == span.tier.letter
                 numbers = {TOTAL: add_up(span, [(group[-1], numbers)])} if is_finest else {}  # noqa: PLW2901
             if adds := {name: sign * number for name, number in numbers.items() if number}:
-                yield Line(adds, _key(declared.source, image), _time_text(find_time(image)))
+                yield Line(adds, _key(declared.source, image))
 
 
 def _images(source: Any, items: Iterable[Item]) -> Iterator[tuple[Image, int]]:
@@ -339,12 +334,6 @@ def _key(source: Any, image: Image) -> dict[str, str]:
     keys = source._table_keys if isinstance(source, Items) else OURS
     names = filter(None, (keys.partition_key, keys.sort_key))
     return {name: str(next(iter(image[name].values()))) for name in names if name in image}
-
-
-def _time_text(value: TypedValue | None) -> str:
-    with suppress(*UNFOLDABLE):
-        return f"{utc(event_seconds(value or {})):%Y-%m-%dT%H:%M:%SZ}"
-    return ""
 
 
 def _selected(table: Table, question: Question) -> Iterator[Item] | None:

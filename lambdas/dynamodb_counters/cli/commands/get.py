@@ -136,7 +136,7 @@ def explain(session: Session, name: str, group: tuple[str, ...], *, limit: int, 
     """
     question = session.ask("get", name, group, when)
     explained = explain_question(session.table, question, scan=scan, limit=limit)
-    lines = table([{"key": line.key, "time": line.time, "adds": line.adds} for line in explained.lines])
+    lines = table([{"key": line.key, "adds": line.adds} for line in explained.lines])
     rest = f", {number(len(explained.lines))} of them shown" if len(explained.lines) < explained.count else ""
     lines.append(f"{group_text(explained.numbers) or 0}: {number(explained.count)} lines{rest}")
     if explained.difference:
