@@ -45,7 +45,7 @@ def fail_for(aggregator: Aggregator, name: str) -> None:
 class _Failing:
     contribute: Contribute
 
-    def __call__(self, image: Image, created: float | None) -> tuple[Contribution, ...]:
+    def __call__(self, image: Image, created: float | None) -> tuple[Contribution, ...] | None:
         if fails(int(image["id"]["N"])):
             raise LookupError("the code fails on it")
         return self.contribute(image, created)

@@ -37,7 +37,7 @@ def intake(records: Iterable[Record], origins: Origins = ONE_TABLE) -> list[Chan
     changes: list[Change] = []
     last = ""
     for record in records:
-        change = Change(record, is_foreign=origins.is_foreign(record) if origins.are_two else None)
+        change = Change(record, is_foreign=origins.is_foreign(record))
         assert last < change.sequence, f"record {change.sequence} comes after {last}: a shard's records ascend"
         last = change.sequence
         old = record["dynamodb"].get(OLD)

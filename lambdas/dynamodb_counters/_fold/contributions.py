@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Final, TypeAlias
 
-from dynamodb_counters._declarations import Aggregate, Average, Count, Histogram, Measure, Sum, TimeWeighted, Window
+from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Window
 from dynamodb_counters._declarations.aggregates import GAP
-from dynamodb_counters._declarations.measures import MOMENT
-from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
+from dynamodb_counters._declarations.measures import MOMENT, Average, Count, Histogram, Measure, Sum, TimeWeighted
+from dynamodb_counters._fold.item_layout import UNDATED, GroupKey, ItemLayout
 from dynamodb_counters._fold.page_layout import PageLayout
 from dynamodb_counters._items.chunks import Chunk
 from dynamodb_counters._items.conditions import (
@@ -38,7 +39,6 @@ SHORT: Final = MAX_GROUP_BYTES // 4
 """Characters that fit whatever they are: none takes more than four bytes."""
 
 # Errors that the compiled functions may raise on an image of any shape.
-UNDATED: Final = "the record lacks ApproximateCreationDateTime, which distinguishes late from early"
 UNFOLDABLE: Final = (MalformedImageError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 Numbers: TypeAlias = tuple[tuple[str, Number], ...]
@@ -48,15 +48,38 @@ Contribution: TypeAlias = tuple[ItemLayout, GroupKey, Numbers]
 """Addition of one image to one group. A plain tuple, because every record makes one per aggregate."""
 
 
-class _Late(tuple[Contribution, ...]):
-    __slots__ = ()
+ByColumns: TypeAlias = Callable[[Chunk], list[Contribution] | None]
+"""All that a chunk contributes; None if its events must be looked at one by one."""
+
+Contribute: TypeAlias = Callable[[Image, float | None], tuple[Contribution, ...] | None]
+"""Takes an image and its record's creation time; raises an error if the image lacks what the declaration needs.
+
+It returns None if the image comes too late: the retention of its bucket or group is over.
+"""
 
 
-LATE: Final = _Late()
-"""Contributes nothing, because the retention of its bucket is over."""
+@dataclass(frozen=True, slots=True)
+class Program:
+    layout: ItemLayout
+    contribute: Contribute
+    by_columns: ByColumns | None = None
+    keeps: bool = False
+    """Whether an image that has expired, or is erased with its counts kept, stays counted."""
 
-Contribute: TypeAlias = Callable[[Image, float | None], tuple[Contribution, ...]]
-"""Takes an image and its record's creation time; raises an error if the image lacks what the declaration needs."""
+
+def compile_program(declaration: Declaration) -> Program:
+    layout = ItemLayout(declaration)
+    if isinstance(declaration.source, Direct):
+        return Program(layout, lambda *_: ())
+    keeps = declaration.on_expiry == "keep"
+    if isinstance(declaration, Window):
+        return Program(layout, compile_window(layout, declaration), keeps=keeps)
+    contribute = compile_aggregate(layout, declaration)
+    if declaration._longest:
+        contribute = looked_back_at(contribute, declaration)
+    if declaration.retention is not None:
+        contribute = until_closed(layout, contribute)
+    return Program(layout, contribute, compile_columns(layout, declaration), keeps)
 
 
 def compile_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
@@ -66,24 +89,15 @@ def compile_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
     holds = None if where is None else compile_condition(where, literal=literal)
     fields = declaration.fields
     numbers_of = _compile_numbers(declaration.measures, literal=literal)
-    if not literal and any(field.endswith(LIST_MARK) for field in fields):
-        groups_of = _compile_groups(declaration)
-
-        def contribute_each(image: Image, _: float | None) -> tuple[Contribution, ...]:
-            if holds is not None and not holds(image):
-                return ()
-            numbers = numbers_of(image)
-            return tuple((layout, group, numbers) for group in groups_of(image)) if numbers else ()
-
-        return contribute_each
-
-    group_of = compile_group(fields, literal=literal)
+    has_lists = not literal and any(field.endswith(LIST_MARK) for field in fields)
+    groups_of, group_of = _compile_groups(declaration) if has_lists else None, compile_group(fields, literal=literal)
 
     def contribute(image: Image, _: float | None) -> tuple[Contribution, ...]:
-        if holds is not None and not holds(image):
+        if (holds is not None and not holds(image)) or not (numbers := numbers_of(image)):
             return ()
-        numbers = numbers_of(image)
-        return ((layout, group_of(image), numbers),) if numbers else ()
+        if groups_of is None:
+            return ((layout, group_of(image), numbers),)
+        return tuple([(layout, group, numbers) for group in groups_of(image)])
 
     return contribute
 
@@ -95,10 +109,6 @@ def _compile_numbers(measures: Mapping[str, Measure], *, literal: bool) -> Calla
         return lambda _: constant
     compiled = [compile_measure(name, measure, literal=literal) for name, measure in measures.items()]
     return lambda image: tuple([pair for numbers in compiled for pair in numbers(image) if pair[1]])
-
-
-ByColumns: TypeAlias = Callable[[Chunk], list[Contribution] | None]
-"""All that a chunk contributes; None if its events must be looked at one by one."""
 
 
 def compile_columns(layout: ItemLayout, declaration: Aggregate) -> ByColumns | None:
@@ -148,21 +158,12 @@ def _total(chunk: Chunk, groups: Iterable[GroupKey], attribute: str) -> dict[Gro
 def until_closed(layout: ItemLayout, contribute: Contribute) -> Contribute:
     """The same contributions until their groups' retention is over."""
 
-    def contribute_in_time(image: Image, created: float | None) -> tuple[Contribution, ...]:
+    def contribute_in_time(image: Image, created: float | None) -> tuple[Contribution, ...] | None:
         found = contribute(image, created)
         # All groups of an image have the same time.
-        return LATE if found and is_late(layout, found[0][1], created) else found
+        return None if found and layout.is_late(found[0][1], created) else found
 
     return contribute_in_time
-
-
-def is_late(layout: ItemLayout, group: GroupKey, created: float | None) -> bool:
-    """Whether a record was created after a group's retention; `MalformedImageError` if it does not say."""
-    if layout.closing_time is None:
-        return False
-    if created is None:
-        raise MalformedImageError(UNDATED)
-    return layout.closing_time(group) <= created
 
 
 def compile_group(fields: tuple[str, ...], *, literal: bool = False) -> Callable[[Image], GroupKey]:
@@ -245,7 +246,7 @@ def compile_window(layout: ItemLayout, declaration: Window) -> Contribute:
     tiers = declaration._kept_tiers
     is_late = _lateness(declaration)
 
-    def contribute(image: Image, created: float | None) -> tuple[Contribution, ...]:
+    def contribute(image: Image, created: float | None) -> tuple[Contribution, ...] | None:
         if holds is not None and not holds(image):
             return ()
         [(_, number)] = numbers_of(image)
@@ -256,7 +257,7 @@ def compile_window(layout: ItemLayout, declaration: Window) -> Contribute:
             raise MalformedImageError(f"attribute {time!r} is missing")
         seconds = event_seconds(when)
         if is_late(seconds, created):
-            return LATE
+            return None
         group = group_of(image)
         found = []
         for tier in tiers:
@@ -311,9 +312,9 @@ def looked_back_at(contribute: Contribute, members: Aggregate) -> Contribute:
         if tier.parse(unit) > following - longest:
             yield layout, (*fields, tier.text(following), unit), numbers
 
-    def contribute_to_both(image: Image, created: float | None) -> tuple[Contribution, ...]:
+    def contribute_to_both(image: Image, created: float | None) -> tuple[Contribution, ...] | None:
         found = contribute(image, created)
-        return LATE if found is LATE else tuple([each for one in found for each in also(one)])
+        return None if found is None else tuple([each for one in found for each in also(one)])
 
     return contribute_to_both
 

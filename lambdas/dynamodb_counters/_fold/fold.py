@@ -16,18 +16,10 @@ from dataclasses import dataclass, field
 from decimal import localcontext
 from typing import TypeAlias
 
-from dynamodb_counters._fold.contributions import (
-    LATE,
-    UNFOLDABLE,
-    Contribution,
-    EarlyError,
-    Numbers,
-    is_late,
-    require_storable_group,
-)
+from dynamodb_counters._fold.contributions import UNFOLDABLE, Contribution, EarlyError, Program, require_storable_group
 from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout
 from dynamodb_counters._fold.page_layout import is_split
-from dynamodb_counters._fold.plan import Plan, Program, Source
+from dynamodb_counters._fold.plan import Plan, Source
 from dynamodb_counters._fold.records import NEW, OLD, Change, Record, is_erasure, is_expiry, single_image
 from dynamodb_counters._items.chunks import Row, decode_chunk, lost_rows
 from dynamodb_counters._items.conditions import Image
@@ -138,7 +130,7 @@ class _Folding:
             self._leave(change, NEW, change.failure, record=change.record)
             return
         if change.delta is not None:
-            plus = self._quarantined_delta(change, *change.delta)
+            plus = self._quarantined_delta(change)
         else:
             images = change.record["dynamodb"]
             old, new = images.get(OLD), images.get(NEW)
@@ -225,9 +217,10 @@ class _Folding:
                 failed[program.layout.name] = error
                 self.folded.early += isinstance(error, EarlyError)
                 continue
-            if found is LATE:
+            if found is None:
                 self.folded.late += 1
-            contributions += found
+            else:
+                contributions += found
         return contributions
 
     def _chunk(
@@ -276,7 +269,9 @@ class _Folding:
             programs = [program for program in programs if program.layout.name in change.names]
         return _not_aside(programs, change, image_name)
 
-    def _quarantined_delta(self, change: Change, name: str, group: GroupKey, numbers: Numbers) -> list[Contribution]:
+    def _quarantined_delta(self, change: Change) -> list[Contribution]:
+        assert change.delta is not None
+        name, group, numbers = change.delta
         program = self._plan.programs.get(name)
         if (change.names is not None and name not in change.names) or change.is_aside(NEW, name):
             return []
@@ -284,7 +279,7 @@ class _Folding:
             if program is None:
                 raise LookupError(f"{name!r} is no longer declared")
             require_storable_group(group)
-            if is_late(program.layout, group, change.created):
+            if program.layout.is_late(group, change.created):
                 self.folded.late += 1
                 return []
             return [(program.layout, group, numbers)]

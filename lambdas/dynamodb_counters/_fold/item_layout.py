@@ -17,10 +17,12 @@ from dynamodb_counters._items.derived_fields import tier_of
 from dynamodb_counters._items.key_templates import HASH_MARKER, is_hashed
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, SK, TTL, TYPE, is_reserved
 from dynamodb_counters._timeline.tiers import BY_LETTER, TOTAL, Tier
-from dynamodb_counters.errors import InvalidArgumentError
+from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
 
 _KEPT: Final = GROUP_KEPT - WIDE_MARGIN
 """For how long after its closing time a group is surely there, in seconds."""
+
+UNDATED: Final = "the record lacks ApproximateCreationDateTime, which distinguishes late from early"
 
 GroupKey: TypeAlias = tuple[Any, ...]
 """Texts of the group's fields; a window's end in the letter of the tier and the number of the bucket."""
@@ -64,8 +66,7 @@ class ItemLayout:
     def keys(self, group: GroupKey) -> list[Key]:
         """Keys of all items that a group may have."""
         texts = self._texts(group)
-        each = [(*texts, str(shard)) for shard in range(self._shards)] if self._shards > 1 else [texts]
-        return [typed_key(self._rendered(texts)) for texts in each]
+        return [typed_key(self._rendered((*texts, str(shard)))) for shard in range(self._shards)]
 
     def _rendered(self, texts: Sequence[str]) -> dict[str, str]:
         pk = self._pk.render_texts([texts[index] for index in self._pk_indexes])
@@ -96,6 +97,14 @@ class ItemLayout:
     def images(self, item: Image, unlike: Image | None = None) -> list[Image]:
         """The items of the groups that an item holds: itself, or what would be those of a page."""
         return [item] if self.pages is None else self.pages.groups(item, unlike)
+
+    def is_late(self, group: GroupKey, created: float | None) -> bool:
+        """Whether a record was created after a group's retention; MalformedImageError if it does not say."""
+        if self.closing_time is None:
+            return False
+        if created is None:
+            raise MalformedImageError(UNDATED)
+        return self.closing_time(group) <= created
 
     def is_gone(self, group: GroupKey, now: float) -> bool:
         """Whether an aggregate's item may have been deleted by TTL, and with it what it has counted."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -10,45 +9,16 @@ from decimal import localcontext
 from functools import partial
 from typing import Any, Final
 
-from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Event, Items, Window, require_consistent
-from dynamodb_counters._fold.contributions import (
-    UNFOLDABLE,
-    ActivePages,
-    ByColumns,
-    Contribute,
-    compile_aggregate,
-    compile_columns,
-    compile_window,
-    looked_back_at,
-    until_closed,
-)
+from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Event, Items, require_consistent
+from dynamodb_counters._fold.contributions import UNFOLDABLE, ActivePages, Program, compile_program
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.page_layout import PageLayout
 from dynamodb_counters._items.conditions import Image, Predicate, compile_condition
-from dynamodb_counters._items.conversions import EXACT
+from dynamodb_counters._items.conversions import EXACT, typed_text
 from dynamodb_counters._items.key_templates import is_hashed
-from dynamodb_counters._items.table_schema import (
-    MAX_NUMBER_DIGITS,
-    ONCE_SUFFIX,
-    OWN_TYPES,
-    PACK_SUFFIX,
-    PK,
-    SK,
-    TTL,
-    TYPE,
-)
+from dynamodb_counters._items.table_schema import ONCE_SUFFIX, OWN_TYPES, PACK_SUFFIX, PK, SK, TTL, TYPE
 
 _ZERO: Final = {"N": "0"}
-_NUMBER: Final = re.compile(rf"-?(?=[0-9.]{{1,{MAX_NUMBER_DIGITS}}}$)[0-9]+(\.[0-9]+)?", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    layout: ItemLayout
-    contribute: Contribute
-    by_columns: ByColumns | None = None
-    keeps: bool = False
-    """Whether an image that has expired, or is erased with its counts kept, stays counted."""
 
 
 @dataclass(slots=True)
@@ -74,7 +44,7 @@ class Plan:
 
     def __init__(self, declarations: tuple[Declaration, ...], since: Mapping[str, float] | None = None) -> None:
         require_consistent(declarations)
-        self.programs = {declaration.name: _compiled(declaration) for declaration in declarations}
+        self.programs = {declaration.name: compile_program(declaration) for declaration in declarations}
         self.armed = {
             program.layout.name: program.layout
             for program in self.programs.values()
@@ -141,21 +111,6 @@ class Plan:
         return name in OWN_TYPES or name.removesuffix(ONCE_SUFFIX).removesuffix(PACK_SUFFIX) in self._names
 
 
-def _compiled(declaration: Declaration) -> Program:
-    layout = ItemLayout(declaration)
-    if isinstance(declaration.source, Direct):
-        return Program(layout, lambda *_: ())
-    keeps = declaration.on_expiry == "keep"
-    if isinstance(declaration, Window):
-        return Program(layout, compile_window(layout, declaration), keeps=keeps)
-    contribute = compile_aggregate(layout, declaration)
-    if declaration._longest:
-        contribute = looked_back_at(contribute, declaration)
-    if declaration.retention is not None:
-        contribute = until_closed(layout, contribute)
-    return Program(layout, contribute, compile_columns(layout, declaration), keeps)
-
-
 def _of_items(items: Items) -> Source:
     where = items.where
     holds = None if where is None else compile_condition(where)
@@ -203,12 +158,7 @@ def show_foreign(items: Items) -> Callable[[Image], Image | None] | None:
             texts = template.match(text) if (text := value.get("S") or value.get("N")) is not None else None
             if texts is None:
                 return None
-            shown.update((field, _typed(text)) for field, text in texts.items())
+            shown.update((field, typed_text(text)) for field, text in texts.items())
         return shown
 
     return show
-
-
-def _typed(text: str) -> dict[str, str]:
-    """A text that is a number can be read as either."""
-    return {"S": text, "N": text} if _NUMBER.fullmatch(text) else {"S": text}

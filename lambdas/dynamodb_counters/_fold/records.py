@@ -148,8 +148,6 @@ class Origins:
     def __init__(self, own: str, source: str | None) -> None:
         self._own = own.rpartition("/")[2]
         self._source = source
-        self.are_two = source is not None
-        """Whether there is a source table."""
 
     def is_foreign(self, record: Mapping[str, Any]) -> bool | None:
         """Whether a record, or Lambda's event, is of the source table; None if that is the table of the counts."""

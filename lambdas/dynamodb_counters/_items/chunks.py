@@ -121,12 +121,10 @@ def _column(values: Sequence[Mapping[str, Any] | None]) -> Any:
     if kinds not in ({"S"}, {"N"}):
         return ["", values]
     [kind] = kinds
-    texts: list[str] = [value[kind] for value in values if value is not None]
-    if len(texts) < len(values):
-        return [kind, [None if value is None else value[kind] for value in values]]
-    joined = _SEPARATOR.join(texts)
-    if joined.count(_SEPARATOR) != len(texts) - 1:
-        return [kind, texts]
+    cells: list[Any] = [None if value is None else value[kind] for value in values]
+    if any(cell is None or _SEPARATOR in cell for cell in cells):
+        return [kind, cells]
+    joined = _SEPARATOR.join(cells)
     return joined if kind == "S" else [kind, joined]
 
 

@@ -25,6 +25,7 @@ EXACT = Context(prec=300, Emax=999, Emin=-999, traps=[Inexact, InvalidOperation,
 """Adds DynamoDB numbers without rounding: their range, 1E-130 to 9.9…E+125, takes fewer than 300 digits."""
 
 _BEYOND = 10**MAX_NUMBER_DIGITS
+_NUMBER: Final = re.compile(rf"-?(?=[0-9.]{{1,{MAX_NUMBER_DIGITS}}}$)[0-9]+(\.[0-9]+)?", re.ASCII)
 LARGEST_EXPONENT = 125
 SMALLEST_EXPONENT = -130
 
@@ -83,6 +84,11 @@ def whole(number: Number) -> Number:
 
 def typed_number(value: Number) -> dict[str, str]:
     return {"N": format_number(value)}
+
+
+def typed_text(text: str) -> dict[str, str]:
+    """A text of a key; one that is a number can be read as either."""
+    return {"S": text, "N": text} if _NUMBER.fullmatch(text) else {"S": text}
 
 
 def read_number(item: Mapping[str, Any], name: str) -> Number:

@@ -17,7 +17,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from decimal import Context, Decimal, DecimalException
+from decimal import Context, Decimal
 from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -25,7 +25,6 @@ from dynamodb_counters._items.conversions import (
     SMALLEST_EXPONENT,
     Number,
     event_seconds,
-    format_number,
     parse_number,
     significant_digits,
     value_text,
@@ -36,6 +35,7 @@ from dynamodb_counters.errors import MalformedImageError
 
 LEAST_ERROR: Final = Decimal("0.001")
 MOST_ERROR: Final = Decimal("0.5")
+_ERROR: Final = re.compile(r"0\.\d*[1-9]", re.ASCII)
 
 _ZERO: Final = "zero"
 _NEGATIVE: Final = "n"
@@ -206,13 +206,9 @@ def _of_time(tier: Tier, units: int = 1) -> Derivation:
 
 
 def _of_bins(error: str) -> Derivation | None:
-    try:
-        size = Decimal(error)
-    except DecimalException:
+    if not _ERROR.fullmatch(error) or not LEAST_ERROR <= Decimal(error) <= MOST_ERROR:
         return None
-    if error != format_number(size) or not LEAST_ERROR <= size <= MOST_ERROR:
-        return None
-    bins = log_bins(size)
+    bins = log_bins(Decimal(error))
 
     def text(value: Mapping[str, Any]) -> str:
         if "N" not in value:
