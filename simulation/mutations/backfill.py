@@ -25,8 +25,8 @@ BACKFILL: Final = r"""
 
 == _backfill/runner.py
 * the last one of an item's images counts
-- or place < found[change.digest][0]
-+ or place > found[change.digest][0]
+- (depths[shard], change.sequence) < (depths
++ (depths[shard], change.sequence) > (depths
 ? test_backfill_quarantine.py::test_an_item_that_goes_bad_meanwhile_waits_once
 * an item that changed after the cut waits as the scan found it
 - if item.digest not in changed and

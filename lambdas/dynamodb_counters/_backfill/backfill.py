@@ -182,7 +182,8 @@ class Emptying(Work):
         starts: dict[int, Any] = dict.fromkeys(range(self.segments)) if full else {}
         while starts:
             left: list[Image] = []
-            for segment, answer in zip([*starts], self.table.each(self._read, [*starts.items()]), strict=True):
+            answers = self.table.each(lambda at: scan_page(self.table, at[0], self.segments, at[1]), [*starts.items()])
+            for segment, answer in zip([*starts], answers, strict=True):
                 self.scanned += len(answer["Items"])
                 self._spend(units_of(answer))
                 left += [item for item in answer["Items"] if item.get(TYPE, {}).get("S") in full]
@@ -202,9 +203,6 @@ class Emptying(Work):
     def _still_waits(self) -> bool:
         entries = read_registry(self.table).entries
         return all(entries.get(name) == entry for name, entry in self._emptied.items())
-
-    def _read(self, place: tuple[int, Any]) -> Mapping[str, Any]:
-        return scan_page(self.table, place[0], self.segments, place[1])
 
     def _delete(self, item: Image) -> None:
         """Delete an item as it was read: in the next run its watermarks are later, or it has a baseline of that."""

@@ -182,15 +182,14 @@ class Pages:
 
 def first_changes(pages: Pages, part: int, parts: int) -> dict[str, tuple[str, RunRow]]:
     """The first change after the cut of each item that changed, and its shard, by the item's digest."""
-    found: dict[str, tuple[tuple[int, str], str, RunRow]] = {}
+    found: dict[str, tuple[str, RunRow]] = {}
     depths = {shard: depth_of(shard, pages.lineage.parents) for shard in pages.lineage.in_order}
     for shard, change in pages.logged():
-        if not change.digest or part_of(change.digest, parts) != part:
-            continue
-        place = depths[shard], change.sequence
-        if change.digest not in found or place < found[change.digest][0]:
-            found[change.digest] = place, shard, change
-    return {digest: (shard, change) for digest, (_, shard, change) in found.items()}
+        if change.digest and part_of(change.digest, parts) == part:
+            there, first = found.setdefault(change.digest, (shard, change))
+            if (depths[shard], change.sequence) < (depths[there], first.sequence):
+                found[change.digest] = shard, change
+    return found
 
 
 def contributions(pages: Pages, part: int, parts: int) -> Iterator[Sums]:
@@ -457,7 +456,18 @@ class Runner(Work, ABC):
         return plan
 
     def _scan(self) -> Iterator[Progress]:
-        scan = self._scanning(self.state.run, self._plan(), self.state.segments)
+        plan = self._plan()
+        declared = [program.layout.declaration for program in plan.programs.values()]
+        scan = Scan(
+            table=self.table,
+            sources=self.feeds.tables(self.table),
+            run=self.state.run,
+            plan=plan,
+            segments=self.state.segments,
+            page_items=self.page_items,
+            quarantine=Quarantine(self.table, RETENTION, self.feeds.origins(self.table).ttl_of(declared)),
+            spend=self._spend,
+        )
         total = sum(table.get("ItemCount", 0) for table in self._described())
         try:
             for scanned in scan.rounds():
@@ -476,19 +486,6 @@ class Runner(Work, ABC):
         """What DynamoDB says of the tables, up to six hours late."""
         tables = [source.table for source in self.feeds.tables(self.table)]
         return [table.client.describe_table(TableName=table.name)["Table"] for table in tables]
-
-    def _scanning(self, run: Run, plan: Plan, segments: int) -> Scan:
-        declared = [program.layout.declaration for program in plan.programs.values()]
-        return Scan(
-            table=self.table,
-            sources=self.feeds.tables(self.table),
-            run=run,
-            plan=plan,
-            segments=segments,
-            page_items=self.page_items,
-            quarantine=Quarantine(self.table, RETENTION, self.feeds.origins(self.table).ttl_of(declared)),
-            spend=self._spend,
-        )
 
     def _wait_for_log(self, has_passed: Callable[[str], bool]) -> Iterator[Progress]:
         """Wait until every shard has logged what is asked for, or another process is done with it."""

@@ -180,7 +180,6 @@ class Erased:
 class Eraser:
     def __init__(self, table: Table, event: object, values: object) -> None:
         self._table, self._wanted = table, Wanted(event, values)
-        self._is_noted = False
 
     def find(self) -> Erased:
         return self._sweep(None)
@@ -215,11 +214,9 @@ class Eraser:
 
     def _note(self) -> None:
         """Note, before anything goes, which names go on counting it: a copy of the table need not have met that."""
-        if not self._is_noted:
-            registry, source = read_registry(self._table), self._wanted.event.name
-            over = (each for each in registry.counting if each.source.name == source and each.on_expiry == "keep")
-            note_surplus(self._table, registry, [each.name for each in over])
-        self._is_noted = True
+        registry, source = read_registry(self._table), self._wanted.event.name
+        over = (each for each in registry.counting if each.source.name == source and each.on_expiry == "keep")
+        note_surplus(self._table, registry, [each.name for each in over])
 
     def _delete(self, item: Image) -> None:
         self._table.client.delete_item(TableName=self._table.name, Key=key_of(item))
