@@ -59,21 +59,18 @@ def sending_once(client: Any) -> Iterator[None]:
 
 def _raise_in_doubt(response: Any, caught_exception: Exception | None, operation: Any, **_: Any) -> None:
     # Called before botocore's own handler, which decides about another try.
-    if _is_sent_once.get():
-        failure = caught_exception or _failure_of(response, operation.name)
-        if failure is not None and may_be_done(failure):
-            raise failure
-
-
-def _failure_of(response: Any, operation: str) -> Exception | None:
-    sent, parsed = response
-    if "Error" in parsed:
-        return ClientError(parsed, operation)
-    # botocore sends a request again whose answer came damaged.
-    expected, actual = sent.headers.get("x-amz-crc32"), str(crc32(sent.content))
-    if expected in (None, actual):
-        return None
-    return ChecksumError(checksum_type="crc32", expected_checksum=expected, actual_checksum=actual)
+    if not _is_sent_once.get():
+        return
+    failure = caught_exception
+    if failure is None and "Error" in response[1]:
+        failure = ClientError(response[1], operation.name)
+    elif failure is None:
+        # botocore sends a request again whose answer came damaged.
+        expected, actual = response[0].headers.get("x-amz-crc32"), str(crc32(response[0].content))
+        if expected not in (None, actual):
+            failure = ChecksumError(checksum_type="crc32", expected_checksum=expected, actual_checksum=actual)
+    if failure is not None and may_be_done(failure):
+        raise failure
 
 
 def make_service_client(service: str, seconds: float = LONGEST_REQUEST, **settings: Any) -> Any:
