@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from itertools import chain
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, count
 from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -93,8 +93,6 @@ def _log(table: Table, event: Event, items: Mapping[int, Image], *, retracts: bo
     """Accept or retract packed events; return their outcomes by index."""
     Layouts.of_table(table).require(event, puts=True)
     entries, outcomes, now = dict[LogKey, dict[int, Entry]](), dict[int, Outcome](), table.clock()
-    # A log of each part and tenant, then another of each: none waits for all the buckets of another one.
-    begun, turns = Counter[str](), dict[LogKey, int]()
     for index, item in items.items():
         values = {name: value for name, value in item.items() if name not in (PK, SK, TYPE)}
         digest = digest_of(item[PK]["S"], item[SK]["S"])
@@ -102,9 +100,6 @@ def _log(table: Table, event: Event, items: Mapping[int, Image], *, retracts: bo
         if isinstance(place, Outcome):
             outcomes[index] = place
             continue
-        if place not in entries:
-            turns[place] = begun[place.part]
-            begun[place.part] += 1
         entries.setdefault(place, {})[index] = Entry(item[PK]["S"], digest, values, retracts)
     logs = ChunkLogs.of_table(table)
 
@@ -113,7 +108,9 @@ def _log(table: Table, event: Event, items: Mapping[int, Image], *, retracts: bo
         logs.forget(key)
         return zip(entries[key], found, strict=True)
 
-    # Chunks of one log follow one another; different logs have nothing to do with each other.
+    # A log of each part and tenant, then another of each: none waits for all the buckets of another one.
+    rounds = defaultdict[str, Iterator[int]](count)
+    turns = {key: next(rounds[key.part]) for key in entries}
     return outcomes | dict(chain.from_iterable(table.each(write, sorted(turns, key=turns.__getitem__))))
 
 
