@@ -42,17 +42,13 @@ def intake(records: Iterable[Record], origins: Origins = ONE_TABLE) -> list[Chan
         last = change.sequence
         old = record["dynamodb"].get(OLD)
         if isinstance(old, dict) and old.get(TYPE) == _OF_QUARANTINE and not change.is_foreign:
-            change = _redriven(record, change, origins)
+            item = redriven_item(record["dynamodb"])
+            try:
+                change = change if item is None else held_by(item, record, origins)
+            except UNREADABLE as error:
+                change = Change(record, is_foreign=change.is_foreign, failure=reason_of(error))
         changes.append(change)
     return changes
-
-
-def _redriven(record: Record, change: Change, origins: Origins) -> Change:
-    item = redriven_item(record["dynamodb"])
-    try:
-        return change if item is None else held_by(item, record, origins)
-    except UNREADABLE as error:
-        return Change(record, is_foreign=change.is_foreign, failure=reason_of(error))
 
 
 def put_crossings(table: Table, crossings: Sequence[Image]) -> None:

@@ -112,8 +112,7 @@ class Leases:
         if not isinstance(quota, Quota):
             raise InvalidArgumentError("quota", quota, "a Quota")
         if set(values) != set(quota.by):
-            allowed = f"values for {', '.join(quota.by)}" if quota.by else "no values: the quota has one group"
-            raise InvalidArgumentError("values", values, allowed)
+            raise InvalidArgumentError("values", values, f"values for {', '.join(quota.by) or 'no field'}")
         self._table, self._quota = table, quota
         self._pk = quota._pk_template.render(values)
         self._forget()
