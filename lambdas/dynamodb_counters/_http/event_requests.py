@@ -63,10 +63,8 @@ class EventCheck:
             try:
                 own = _values(values, self.event) if is_cloud else values
                 texts.append(self._checked(own, bound))
-            except ProblemError as error:
-                refused[index] = error
-            except (InvalidArgumentError, MalformedImageError) as error:
-                refused[index] = ProblemError(str(error))
+            except (ProblemError, InvalidArgumentError, MalformedImageError) as error:
+                refused[index] = error if isinstance(error, ProblemError) else ProblemError(str(error))
         if not refused:
             return texts
         detail = f"{len(refused)} of {len(events)} events are refused; none was accepted"

@@ -143,10 +143,8 @@ def answered(answer: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return the answer, or the problem that it raises."""
     try:
         return answer()
-    except ProblemError as error:
-        problem = error
-    except InvalidArgumentError as error:
-        problem = ProblemError(str(error))
+    except (ProblemError, InvalidArgumentError) as error:
+        problem = error if isinstance(error, ProblemError) else ProblemError(str(error))
     retry = {"Retry-After": "1"} if problem.status == HTTPStatus.SERVICE_UNAVAILABLE else {}
     return response(problem.status, PROBLEM_JSON, write_json(problem.body), {"Cache-Control": NO_STORE, **retry})
 

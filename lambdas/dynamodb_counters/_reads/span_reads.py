@@ -13,6 +13,7 @@ from operator import itemgetter
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 from dynamodb_counters._declarations import BUCKET_FIELD, ActiveMembers, Aggregate, Percentiles, TimeWeighted, Window
+from dynamodb_counters._declarations.checks import require_choice
 from dynamodb_counters._declarations.composites import group_fields, longest_of, require_declaration
 from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._declarations.measures import MOMENT
@@ -325,8 +326,7 @@ class WindowReader(Generic[Counted]):
         as_of : datetime, optional
             A moment in the period, up to whose unit of precision to count. Default: now.
         """
-        if period not in PERIODS:
-            raise InvalidArgumentError("period", period, "one of " + ", ".join(map(repr, PERIODS)))
+        require_choice("period", period, PERIODS)
         zone, first_day = calendar_of(self._declared, self._values, tz, anchor, period)
         now = self._table.clock()
         until = now if as_of is None else seconds_of("as_of", as_of)
