@@ -206,9 +206,9 @@ class Counters(EventReads, GroupReads, WindowReads):
     def erase(self, event: Event, values: Mapping[str, Any], *, counts: CountsOfErased) -> Erased:
         """Erase events wherever the table and its quarantine hold them.
 
-        Safe to repeat. Run it again once the stream's records are counted: what was on its way is found then. What
-        waits in quarantine to be counted stays until it is redriven or discarded. docs/erasure.md says what is out of
-        its reach.
+        Safe to repeat. Run it again once the stream's records are counted: what was on its way is found then. While
+        copies wait in quarantine to be counted, it raises `UnavailableError` and erases nothing. docs/erasure.md says
+        what is out of its reach.
 
         Parameters
         ----------

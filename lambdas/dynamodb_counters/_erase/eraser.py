@@ -65,7 +65,7 @@ from dynamodb_counters._writes.chunk_writes import (
     erased_digests,
     write_entries,
 )
-from dynamodb_counters.errors import CountersError, InvalidArgumentError, MalformedImageError
+from dynamodb_counters.errors import CountersError, InvalidArgumentError, MalformedImageError, UnavailableError
 
 _AT_A_TIME: Final = 256
 _LONG_OVER: Final = DAY
@@ -107,6 +107,8 @@ class Wanted:
 
     def is_key(self, pk: str, sk: str) -> bool:
         """Whether a key alone shows that its item is one of the events."""
+        if self.texts.keys() >= set(self.event.fields):  # It may be hashed.
+            return (pk, sk) == (self.event._pk_template.render(self.texts), self.event._sk_template.render(self.texts))
         try:
             found = self.event._pk_template.parse(pk) | self.event._sk_template.parse(sk)
         except MalformedImageError:
@@ -187,6 +189,10 @@ class Eraser:
     def erase(self, counts: CountsOfErased) -> Erased:
         """Erase; a run that ended halfway is completed by the next."""
         require_choice("counts", counts, get_args(CountsOfErased))
+        # What is deleted may be subtracted, while the copy that waits has not been added.
+        if waiting := self._sweep_entries(writes=False)[1]:
+            cure = "redrive or discard them, or await the backfill that has met them"
+            raise UnavailableError(f"{waiting} copies wait in quarantine to be counted: {cure}")
         return self._sweep(counts)
 
     def _sweep(self, counts: CountsOfErased | None) -> Erased:
