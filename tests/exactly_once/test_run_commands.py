@@ -212,7 +212,7 @@ def test_verify_lists_differences_and_repair_adds_them_once(counters: Counters) 
 
     put(counters.bench, 50, 3)
     repaired = counters("verify", "--repair", "--yes")
-    assert (repaired.code, lines(repaired.out)) == (0, ["1 group repaired"])
+    assert (repaired.code, lines(repaired.out)) == (0, ["1 item repaired"])
     assert "revenue customer=ann total=-5 drifted -" in lines(repaired.err)
     counters.stream.deliver()
     assert read(counters.bench, REVENUE, customer="ann")[0] == {"total": 203}

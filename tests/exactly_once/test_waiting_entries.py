@@ -88,7 +88,7 @@ def test_a_group_for_which_nothing_waits_is_repaired_while_others_wait() -> None
     stream.skip()
     counters.stream = stream
     done = counters("verify", "--repair", "--yes")
-    assert (done.code, lines(done.out)) == (4, ["1 group repaired"])
+    assert (done.code, lines(done.out)) == (4, ["1 item repaired"])
     found = counters("verify")
     assert found.code == 4
     assert lines(found.out)[-1].startswith(

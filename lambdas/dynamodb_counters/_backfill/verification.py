@@ -300,7 +300,9 @@ class Verification(Runner):
                 judged = [("unknown", ERASED_MEANWHILE, missing)]
             key = identity(typed_key(layout.key(ref[1], "")))
             marks = (item[REPAIRED] for item in items if identity(item) == key and REPAIRED in item)
-            repairs = int(sequence_of(next(marks, Watermark.bound(0))))
+            repairs = 0
+            with suppress(*UNREADABLE):  # An item refuses a repair that follows no mark of its own.
+                repairs = int(sequence_of(next(marks, Watermark.bound(0))))
             for verdict, why, numbers in judged:
                 values = layout.values(ref[1])
                 self.differences.append(Difference(ref[0], values, numbers, verdict, why, ref, repairs))
@@ -390,13 +392,15 @@ class Verification(Runner):
         return Counter(name for name, _ in {each.ref for each in self.differences if each.verdict == verdict})
 
     def repair(self) -> tuple[int, int]:
-        """Add to each group what it lacks, once; return how many items were repaired, and how many by another."""
+        """Add to each group what it lacks, once; return how many items were repaired, and how many were left."""
         missing: dict[GroupRef, Delta] = {}
         entries = self._registry().entries.values()
         # What was emptied meanwhile has other items.
         names = {entry.name for entry in entries if entry.is_complete and entry.at <= self.state.run.since}
-        for each in self.differences:
-            if each.verdict != "drifted" or each.name not in names:
+        drifted = [each for each in self.differences if each.verdict == "drifted"]
+        left = len({each.ref for each in drifted if each.name not in names})
+        for each in drifted:
+            if each.name not in names:
                 continue
             layout, number = self._layout(each.ref), padded(str(each.repairs + 1))
             delta = missing.setdefault(each.ref, Delta(layout, each.ref[1], number, number))
@@ -407,4 +411,4 @@ class Verification(Runner):
         mark = Watermark("")
         mark.name = REPAIRED
         done = committer_of(self.table).commit([*missing.values()], Part(self._by, (), mark))
-        return done.updated, done.skipped
+        return done.updated, done.skipped + left

@@ -27,7 +27,7 @@ from dynamodb_counters._fold.records import Change
 from dynamodb_counters._fold.updates import PageUpdate, Update
 from dynamodb_counters._items.bookkeeping import item_bytes, put_as_seen, sequence_of, write_units
 from dynamodb_counters._items.conversions import fits, format_number, parse_number
-from dynamodb_counters._items.table_schema import LEVEL, PK, SK, VERSION
+from dynamodb_counters._items.table_schema import LEVEL, PK, REPAIRED, SK, VERSION
 from dynamodb_counters._layouts import PageLevels
 from dynamodb_counters._quarantine.quarantine import DELTA, UNREADABLE, Quarantine, pack
 from dynamodb_counters._table import MAX_STATEMENT_CHARACTERS, Table, calls_of, time_left
@@ -428,6 +428,9 @@ class Committer:
 
     def _quarantine_deltas(self, item: ItemDelta, unfit: Sequence[Delta], part: Part, reason: str) -> _Answer:
         """Move the watermark without some deltas, and these to quarantine, in one transaction."""
+        if part.watermark.name == REPAIRED:
+            # No record has what a repair adds: once redriven, another one might have added it, too.
+            return _Answer(applied_through=item.last)
         if len(unfit) > _MOST_ENTRIES:
             is_whole = item.layout.pages is not None and item.layout.pages.is_whole
             return self._quarantine_each(item, part, reason) if is_whole else self._splits.make_room(item)

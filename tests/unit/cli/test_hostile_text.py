@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import chdir, nullcontext
 from dataclasses import dataclass, replace
@@ -128,7 +129,7 @@ def _verification(monkeypatch: pytest.MonkeyPatch) -> None:
     over = SimpleNamespace(
         differences=[drift],
         compared=1,
-        groups=lambda *_: 1,
+        groups=lambda *_: Counter(pages=1),
         repair=lambda **_: (1, 0),
         preview=lambda: ([TEXT], 1, 1),
     )

@@ -165,8 +165,9 @@ def verify(
     if not session.confirm(f"Add what is missing to {counted(drifted, 'group')}?", yes=yes):
         session.emit(document, "nothing repaired")
         return FOUND
-    repaired, refused = verification.repair()
-    others = f"; {counted(refused, 'group')} left: repaired by another run meanwhile, verify again" if refused else ""
-    document |= {"repaired": repaired, "refused": refused}
-    session.emit(document, f"{counted(repaired, 'group')} repaired{others}")
-    return FOUND if refused else UNKNOWN if unknown + waiting else DONE
+    repaired, left = verification.repair()
+    why = "repaired or filled anew meanwhile, or unable to take it: verify again"
+    others = f"; {counted(left, 'item')} left, {why}" if left else ""
+    document |= {"repaired": repaired, "left": left}
+    session.emit(document, f"{counted(repaired, 'item')} repaired{others}")
+    return FOUND if left else UNKNOWN if unknown + waiting else DONE
