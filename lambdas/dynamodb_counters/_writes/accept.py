@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from dynamodb_counters._assumptions import LONGEST_REQUEST
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.composites import require_declaration
 from dynamodb_counters._declarations.groups import identity
@@ -18,7 +19,7 @@ from dynamodb_counters._items.conditions import Image, TypedValue, present
 from dynamodb_counters._items.conversions import event_seconds, plain_value
 from dynamodb_counters._items.table_schema import PK, SK, TYPE, is_reserved
 from dynamodb_counters._layouts import Layouts, part_of
-from dynamodb_counters._table import Table, item_of, time_left
+from dynamodb_counters._table import Table, ending_at, item_of, time_left
 from dynamodb_counters._timeline.tiers import utc
 from dynamodb_counters._writes.chunk_writes import ChunkLogs, Entry, LogKey, closing_time, write_entries
 from dynamodb_counters._writes.event_items import key_item, require_mapping, typed_item, with_ttl
@@ -30,7 +31,9 @@ _ABSENT: Final = {"": None}
 
 
 def accept(table: Table, event: Event, values: Mapping[str, Any]) -> Outcome:
-    return accept_many(table, event, [values])[0]
+    now = table.clock()
+    with ending_at(now + min(time_left(now), LONGEST_REQUEST)):
+        return accept_many(table, event, [values])[0]
 
 
 def accept_many(

@@ -20,8 +20,10 @@ from botocore.exceptions import (
 
 import dynamodb_counters
 from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, UnavailableError
+from dynamodb_counters._assumptions import LONGEST_REQUEST, TRIES
 from dynamodb_counters._writes.accept import accept, accept_many
 from dynamodb_counters._writes.direct_counts import record_once
+from simulation.clock import VirtualClock
 from tests.unit.writes.clients import ScriptedClient, cancelled, failure, scripted_table
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
@@ -100,6 +102,13 @@ def test_passing_errors_are_waited_out(error: Exception) -> None:
     assert accept(scripted_table(client, pauses), _VIEW, _events(1)[0]).status == "accepted"
     assert 0 < pauses[0] < pauses[1] < 2
     assert record_once(scripted_table(client), _VIEW, _events(1)[0], []).status == "accepted"
+
+
+def test_one_event_is_tried_no_longer_than_a_request_may_take() -> None:
+    clock, client = VirtualClock(0.0), ScriptedClient(put_item=[_PASSING[0]] * TRIES)
+    table = replace(scripted_table(client), clock=clock, sleep=lambda _: clock.advance(5))
+    assert accept(table, _VIEW, _events(1)[0]).status == "failed"
+    assert clock() <= LONGEST_REQUEST + 5
 
 
 def test_an_event_that_fails_costs_no_other_its_outcome() -> None:
