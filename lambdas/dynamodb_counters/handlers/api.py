@@ -84,7 +84,8 @@ def _counts(request: dict[str, Any], seconds_left: float, name: str, resource: s
             return resources().read(name, request["rawQueryString"], bound, resource=resource)
     except (ClientError, BotoCoreError, TimeoutError, UnavailableError, UncountedError, BackfillError) as error:
         logger.error("the table refused a request", exc_info=error)
-        raise ProblemError(_UNAVAILABLE, HTTPStatus.SERVICE_UNAVAILABLE) from error
+        detail = str(error) if isinstance(error, UncountedError) else _UNAVAILABLE
+        raise ProblemError(detail, HTTPStatus.SERVICE_UNAVAILABLE) from error
 
 
 def _answer(request: dict[str, Any], seconds_left: float) -> dict[str, Any]:

@@ -258,6 +258,7 @@ def test_a_declaration_that_the_table_does_not_count_is_unavailable(monkeypatch:
         for path, query in asked:
             response = api.handler(request("GET", f"/v1/{path}", query), LAMBDA_CONTEXT)
             assert (response["statusCode"], response["headers"]["Retry-After"]) == (503, "1"), path
+            assert "expected one that the table's aggregator counts" in response["body"]
 
 
 @pytest.mark.parametrize("path", ["/v1/short", "/v1/short/series"])
