@@ -263,7 +263,8 @@ class _Folding:
             # The transaction has counted in names that were complete.
             names = change.record["dynamodb"][image_name].get(COUNTED_IN, {}).get("SS", ())
             programs = [program for program in programs if program.layout.name not in names]
-        if is_erasure(change.record) or (image_name == OLD and is_expiry(change.record, source.ttl)):
+        is_gone = is_expiry(change.record, source.ttl) if image_name == OLD else is_erasure(change.record)
+        if is_gone:
             programs = [program for program in programs if not program.keeps]
         if change.names is not None:
             programs = [program for program in programs if program.layout.name in change.names]
@@ -328,13 +329,15 @@ def _difference(
     plus: Iterable[Contribution], minus: Iterable[Contribution]
 ) -> tuple[list[Contribution], list[Contribution]]:
     """Contributions less those of both, of which each cancels one: a chunk contributes some of them repeatedly."""
-    left, kept = Counter(minus), []
+    left, kept = dict[Contribution, int](), list[Contribution]()
+    for contribution in minus:
+        left[contribution] = left.get(contribution, 0) + 1
     for contribution in plus:
         if left.get(contribution):
             left[contribution] -= 1
         else:
             kept.append(contribution)
-    return kept, list(left.elements())
+    return kept, [contribution for contribution, times in left.items() for _ in range(times)]
 
 
 def _reasons(failed: Mapping[str, Exception]) -> str:

@@ -131,10 +131,12 @@ def is_expiry(record: Record, ttl: str | None = TTL) -> bool:
     # them.
     if is_erasure(record):
         return True
+    if record.get("eventName") != "REMOVE":
+        return False
     identity = record.get("userIdentity") or {}
     if identity.get("type") == "Service" and identity.get("principalId") == _TTL_PRINCIPAL:
         return True
-    if record.get("eventName") != "REMOVE" or ttl is None:
+    if ttl is None:
         return False
     # A replica in another Region passes on the deletions of its TTL process as if a user had made them.
     change = record["dynamodb"]
