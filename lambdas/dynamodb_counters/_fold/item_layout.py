@@ -64,7 +64,6 @@ class ItemLayout:
         return self.pages.shelf(key[PK], [group[index] for index in self._sk_indexes]), hash_of(key[SK])
 
     def keys(self, group: GroupKey) -> list[Key]:
-        """Keys of all items that a group may have."""
         texts = self._texts(group)
         return [typed_key(self._rendered((*texts, str(shard)))) for shard in range(self._shards)]
 

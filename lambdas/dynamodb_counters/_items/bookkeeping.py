@@ -35,7 +35,6 @@ def bookkeeping_item(key: Mapping[str, Any], values: Mapping[str, Any], expires:
 
 
 def typed_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes that hold texts, numbers, truth values and binaries."""
     kinds = {name: _KINDS[type(value).__name__][0] for name, value in values.items()}
     return {name: {kind: str(values[name]) if kind == "N" else values[name]} for name, kind in kinds.items()}
 
@@ -111,7 +110,6 @@ _CONTAINER_BYTES: Final = 3
 
 
 def write_units(size: float) -> float:
-    """Write units of an item of that many bytes."""
     return float(max(1, math.ceil(size / WRITE_UNIT_BYTES)))
 
 

@@ -146,7 +146,6 @@ def parts_of(field: str) -> tuple[str, str, str | None]:
 
 
 def is_time(derived: str) -> bool:
-    """Whether a derivation is a unit of a time."""
     return derived in BY_NAME or _STRETCH.fullmatch(derived) is not None
 
 
@@ -167,7 +166,6 @@ def expected_text(field: str, text: str) -> str | None:
 
 @lru_cache(maxsize=1024)
 def derivation(name: str) -> Derivation | None:
-    """The derivation of a name; None if there is none."""
     if name in BY_NAME:
         return _of_time(BY_NAME[name])
     if (stretch := _STRETCH.fullmatch(name)) is not None:
