@@ -152,7 +152,7 @@ BACKFILL: Final = r"""
 
 == _backfill/verification.py
 * a restored table knows of all items that have expired
-- is_restored, declared = "RestoreSummary" in table,
+- is_restored, declared = "RestoreSummary" in table["Table"],
 + is_restored, declared = False,
 ? test_restore.py::test_what_expired_before_the_copy_had_counted_it_is_unknown_and_stays_counted
 

@@ -213,7 +213,7 @@ REGISTRY: Final = r"""
 
 == _backfill/runner.py
 * a run that was given up adds its baseline
-- if self.state.run not in self._registry().runs:
+- if self.state.run not in founded_registry(self.table).runs:
 + if False:
 ? test_registry.py::test_a_run_that_was_given_up_adds_nothing_to_what_another_fills
 * a run whose name went stale meanwhile becomes complete

@@ -44,6 +44,7 @@ from dynamodb_counters._control.registry import (
     WAITING,
     Entry,
     Registry,
+    founded_registry,
     read_registry,
     scanned_names,
     threshold_name,
@@ -110,14 +111,13 @@ def _uncounted(declaration: Declaration, known: Mapping[str, Entry]) -> list[str
 
 
 def _require_fillable(known: Mapping[str, Entry], declared: Mapping[str, Declaration], names: Collection[str]) -> None:
-    for name in names:
-        if name not in known:
-            there = ", ".join(sorted(known)) or "none"
-            raise BackfillError(f"invalid name={name!r}: expected one that the table counts: {there}")
     unread = {name for name, entry in known.items() if entry.state != COMPLETE or name in names} - declared.keys()
     if unread:
         raise BackfillError(f"this version cannot read {', '.join(sorted(unread))}: install the one that runs")
     for name in names:
+        if name not in known:
+            there = ", ".join(sorted(known)) or "none"
+            raise BackfillError(f"invalid name={name!r}: expected one that the table counts: {there}")
         if isinstance(declared[name].source, Direct):
             raise BackfillError(f"invalid name={name!r}: expected what items are counted in, not a Counter")
         if gone := _uncounted(declared[name], known):
@@ -229,7 +229,7 @@ class Dropping(Emptying):
 
     def steps(self) -> Iterator[Progress]:
         """Drop the names; yield after each step the phase, and how much of it is done."""
-        registry = read_registry(self.table)
+        registry = founded_registry(self.table)
         names = self._chosen(registry)
         alerts = [entry for name in names for entry in registry.thresholds.get(name, ())]
         alerts += [registry.entries[name] for name in names if registry.entries[name].watches]
@@ -245,8 +245,6 @@ class Dropping(Emptying):
 
     def _chosen(self, registry: Registry) -> list[str]:
         """The names, with those that a `Distinct` is made of; refuse what something else counts."""
-        if not registry.is_founded:
-            raise BackfillError("nothing counts this table yet: there is nothing to drop")
         names = {name if name in registry.entries else threshold_name(name) for name in self.names}
         for name in sorted(names):
             if name not in registry.entries:
@@ -271,13 +269,13 @@ class Backfill(Emptying, Runner):
 
     def preview(self) -> tuple[list[str], int, int]:
         """The names that a run would fill, and about how many items and bytes it would read for them."""
-        names = [entry.name for entry in names_to_fill(self._registry(), self.names)]
+        names = [entry.name for entry in names_to_fill(founded_registry(self.table), self.names)]
         described = self._described()
         items, size = (sum(table.get(name, 0) for table in described) for name in ("ItemCount", "TableSizeBytes"))
         return names, items, size
 
     def _prepare(self) -> Iterator[Progress]:
-        entries = names_to_fill(self._registry(), self.names)
+        entries = names_to_fill(founded_registry(self.table), self.names)
         if not entries:
             raise BackfillError("nothing to backfill: every name counts all there is")
         yield from self.empty([entry.name for entry in entries])
@@ -368,7 +366,7 @@ class Backfill(Emptying, Runner):
             super()._void()
         finally:
             # Of a run whose other names were dropped or filled anew, the rest goes stale, too.
-            registry = self._registry()
+            registry = founded_registry(self.table)
             if changes := self._changes(registry, STALE):
                 write_registry(self.table, registry, changes)
 

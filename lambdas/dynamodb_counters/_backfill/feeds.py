@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -307,12 +308,11 @@ class SourceTable(Source):
 
     def has_more(self, shard: str, logged: str, since: float, until: float) -> bool:
         """Whether a shard holds records of a time that come after the last one logged."""
-        try:
+        # The stream forgets a shard after a day.
+        with suppress(self.stream.client.exceptions.ResourceNotFoundException):
             for record in self.stream.records(shard.removesuffix(self._suffix), logged.lstrip("0")):
                 if created_of(record) >= since:
                     return created_of(record) <= until
-        except self.stream.client.exceptions.ResourceNotFoundException:
-            pass  # The stream has forgotten the shard, after a day.
         return False
 
 
@@ -328,8 +328,7 @@ class Feeds(NamedTuple):
 
     def records(self, shard: str, after: str) -> Iterator[Record]:
         """Those of a shard, as the aggregator calls it, after a padded sequence number; "" for all."""
-        is_source = self.source is not None and self.source.has(shard)
-        stream = self.source.stream if self.source is not None and is_source else self.stream
+        stream = self.source.stream if self.source is not None and self.source.has(shard) else self.stream
         return stream.records(shard.partition("@")[0], after.lstrip("0"))
 
     def is_foreign(self, shard: str) -> bool | None:

@@ -12,12 +12,11 @@ from typing import Final
 from dynamodb_counters._backfill.feeds import Feeds, read_checkpoint, read_groups
 from dynamodb_counters._commit.batch import intake
 from dynamodb_counters._control.counted_names import plan_of
-from dynamodb_counters._control.registry import read_registry
+from dynamodb_counters._control.registry import founded_registry
 from dynamodb_counters._declarations.groups import with_below
 from dynamodb_counters._fold.fold import Delta, fold
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._table import Table
-from dynamodb_counters.errors import BackfillError
 
 _AT_A_TIME: Final = 10_000
 """Records that are folded together: of more, each group's last one may come in a later part."""
@@ -29,9 +28,7 @@ class Lag:
     """The groups that what the streams hold, when it is made, adds to."""
 
     def __init__(self, table: Table, feeds: Feeds) -> None:
-        self._table, registry, origins = table, read_registry(table), feeds.origins(table)
-        if not registry.is_founded:
-            raise BackfillError(f"nothing counts the table {table.name!r} yet: deploy a StreamAggregator")
+        self._table, registry, origins = table, founded_registry(table), feeds.origins(table)
         # A name that a backfill fills counts nothing before its cut.
         plan = plan_of(registry, frozenset(name for name, entry in registry.names.items() if not entry.is_complete))
         self.levels = max((len([*with_below(each)]) for each in registry.counting), default=1)

@@ -33,7 +33,7 @@ from dynamodb_counters._backfill.feeds import Feeds, LeftOver, Scan, ServiceTime
 from dynamodb_counters._commit.checkpoints import Checkpoints
 from dynamodb_counters._commit.commit import Committer, Pruner
 from dynamodb_counters._control.counted_names import plan_of
-from dynamodb_counters._control.registry import Registry, read_registry
+from dynamodb_counters._control.registry import Registry, founded_registry
 from dynamodb_counters._control.run_items import (
     ONLY_SHARD,
     ROWS,
@@ -410,7 +410,7 @@ class Runner(Work, ABC):
     def _open(self) -> None:
         for _ in self.table.tries():
             opened = self.now()
-            if self._try_to_open(self._registry(), opened):
+            if self._try_to_open(founded_registry(self.table), opened):
                 if self.now() <= opened + self.feeds.clocks:
                     self._enter(OPENING, WAITING)
                     self.run = self.state.run.id
@@ -426,12 +426,6 @@ class Runner(Work, ABC):
         self.state.lineage.meet(self.feeds.shards())
         return run
 
-    def _registry(self) -> Registry:
-        registry = read_registry(self.table)
-        if not registry.is_founded:
-            raise BackfillError("nothing counts the table yet: deploy its aggregator, and wait for a batch")
-        return registry
-
     def _same_shards(self) -> bool:
         """Whether no shard began near the cut, where the clocks of two shards could disagree about it."""
         known = set(self.state.lineage.parents)
@@ -442,13 +436,13 @@ class Runner(Work, ABC):
 
     def _require_open(self) -> None:
         """Give up a run that is not open any more; return if another process has completed it."""
-        if self.state.run not in self._registry().runs:
+        if self.state.run not in founded_registry(self.table).runs:
             self._void()
             if self.state.phase != COMPLETE:
                 raise BackfillError(self._dropped.format(self.state.run.id))
 
     def _plan(self) -> Plan:
-        registry = self._registry()
+        registry = founded_registry(self.table)
         plan = plan_of(registry)
         if self.state.run not in registry.runs or not plan.programs.keys() >= {*self.state.run.names}:
             self._void()
@@ -583,7 +577,7 @@ class Runner(Work, ABC):
         """End a run that is open; False if it is not any more."""
         self.state.phase = phase
         for _ in self.table.tries():
-            registry = self._registry()
+            registry = founded_registry(self.table)
             if self.state.run not in registry.runs:
                 return False
             if self._close(registry):

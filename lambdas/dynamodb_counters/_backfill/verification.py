@@ -45,7 +45,7 @@ from dynamodb_counters._backfill.runner import (
 )
 from dynamodb_counters._commit.commit import Part
 from dynamodb_counters._control.counted_names import restrict
-from dynamodb_counters._control.registry import Entry, Registry, write_registry
+from dynamodb_counters._control.registry import Entry, Registry, founded_registry, write_registry
 from dynamodb_counters._control.run_items import Run, sums_of, typed_runs
 from dynamodb_counters._declarations import Aggregate, Average, Count, Declaration, Direct, Event, Histogram, Window
 from dynamodb_counters._declarations.composites import with_parts
@@ -209,13 +209,10 @@ class Verification(Runner):
         declared = registry.declarations
         # Nothing in the table says what a Counter must hold.
         direct = {each.name for each in declared if isinstance(each.source, Direct)}
-        names = []
+        there, names = {each.name for each in declared} - direct, []
         for name in sorted(with_parts(self.names, declared) or registry.names.keys() - direct):
-            if name in direct:
-                raise BackfillError(f"invalid name={name!r}: expected what items are counted in, not a Counter")
-            if name not in {each.name for each in declared}:
-                there = ", ".join(sorted(registry.names.keys() - direct))
-                raise BackfillError(f"invalid name={name!r}: expected one of {there}")
+            if name not in there:
+                raise BackfillError(f"invalid name={name!r}: expected one of {', '.join(sorted(there))}, not a Counter")
             if registry.entries[name].is_complete:
                 names.append(name)
             elif self.names:
@@ -235,8 +232,8 @@ class Verification(Runner):
             raise BackfillError(_ENDED.format(self.state.run.id))
         self._by = self._plan()
         # All that had gone before the cut is noted by now.
-        registry, table = self._registry(), self.table.client.describe_table(TableName=self.table.name)["Table"]
-        is_restored, declared = "RestoreSummary" in table, registry.declarations
+        registry, table = founded_registry(self.table), self.table.client.describe_table(TableName=self.table.name)
+        is_restored, declared = "RestoreSummary" in table["Table"], registry.declarations
         self._exceeding = {each.name for each in declared if registry.may_exceed(each, is_restored=is_restored)}
         # From now on, Lambda gives up on nothing older than the scan: the log of each shard is past that.
         until = self.now() + self.outlives
@@ -284,7 +281,7 @@ class Verification(Runner):
         """Note what groups lack, and whether that is certain."""
         waits, erased = Counter[GroupRef](), set[str]()
         if found:
-            names, origins = self._registry().names.values(), self.feeds.origins(self.table)
+            names, origins = founded_registry(self.table).names.values(), self.feeds.origins(self.table)
             waits, erased = quarantined_groups(self.table, origins, self._by, self.state.run, names)
         for ref, missing in found.items():
             layout, items = self._layout(ref), held[ref].items
@@ -394,7 +391,7 @@ class Verification(Runner):
     def repair(self) -> tuple[int, int]:
         """Add to each group what it lacks, once; return how many items were repaired, and how many were left."""
         missing: dict[GroupRef, Delta] = {}
-        entries = self._registry().entries.values()
+        entries = founded_registry(self.table).entries.values()
         # What was emptied meanwhile has other items.
         names = {entry.name for entry in entries if entry.is_complete and entry.at <= self.state.run.since}
         drifted = [each for each in self.differences if each.verdict == "drifted"]

@@ -29,7 +29,7 @@ from dynamodb_counters._items.bookkeeping import item_bytes, put_as_seen, sequen
 from dynamodb_counters._items.conversions import fits, format_number, parse_number
 from dynamodb_counters._items.table_schema import LEVEL, PK, REPAIRED, SK, VERSION
 from dynamodb_counters._layouts import PageLevels
-from dynamodb_counters._quarantine.quarantine import DELTA, UNREADABLE, Quarantine, pack
+from dynamodb_counters._quarantine.quarantine import UNREADABLE, Quarantine
 from dynamodb_counters._table import MAX_STATEMENT_CHARACTERS, Table, calls_of, time_left
 from dynamodb_counters.errors import CommitError
 from dynamodb_counters.exactly_once import PRUNED_AT, Bound, Looks, Watermark, old, prune_request, watermarks_of
@@ -472,7 +472,7 @@ class Committer:
         shard = part.watermark.shard
         key_digest = hashlib.sha256(repr(delta.layout.key(delta.group, shard)).encode()).hexdigest()[:32]
         entry_id = f"{delta.first}#{key_digest}#{delta.layout.name}"
-        return self._quarantine.item(shard, entry_id, reason, {DELTA: pack(content)})
+        return self._quarantine.item_of(content, shard, entry_id, reason)
 
 
 def _settled(error: Mapping[str, Any] | None, part: Part) -> _Answer | None:

@@ -35,7 +35,7 @@ from dynamodb_counters._items.bookkeeping import (
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK, SK
 from dynamodb_counters._table import Table
-from dynamodb_counters.errors import CountersError, InvalidArgumentError
+from dynamodb_counters.errors import BackfillError, CountersError, InvalidArgumentError
 
 State: TypeAlias = Literal["waiting", "filling", "complete", "stale"]
 WAITING: Final = "waiting"
@@ -241,6 +241,13 @@ def read_registry(table: Table, *, is_known: bool = False) -> Registry:
     # A Query reads no two items at the same time: the header may have come with names that it has passed by.
     registry = _read(table)
     return registry if is_known or not registry.is_founded else _read(table)
+
+
+def founded_registry(table: Table) -> Registry:
+    registry = read_registry(table)
+    if not registry.is_founded:
+        raise BackfillError("nothing counts the table yet: deploy its aggregator, and wait for a batch")
+    return registry
 
 
 def _read(table: Table) -> Registry:

@@ -284,8 +284,8 @@ class Quarantine:
         return answers.count(True)
 
     def keep_one(self, shard: str, image: Unfoldable, state: str = WAITING) -> bool:
-        content = {RECORD: pack(image.record), STATE: {"S": state}, TTL: {"N": str(self._expires_at(image.record))}}
-        return self.put(self.item(shard, image.entry_id, image.reason, content, image.names))
+        key, content = quarantine_key(shard, image.entry_id), {RECORD: pack(image.record), STATE: {"S": state}}
+        return self.put(quarantine_item(key, image.reason, content, image.names, self._expires_at(image.record)))
 
     def _expires_at(self, record: Record) -> int:
         """No later than what the image itself says, but so that there is time to look at it."""
@@ -295,11 +295,10 @@ class Quarantine:
         latest = min([now + self._retention_seconds, *(at for at in expiries if at > now - MAX_TTL_AGE)])
         return int(max(latest, min(now + _LEAST, now + self._retention_seconds)))
 
-    def item(
-        self, shard: str, entry_id: str, reason: str, content: dict[str, Any], names: Sequence[str] = ()
-    ) -> dict[str, Any]:
-        key = quarantine_key(shard, entry_id)
-        return quarantine_item(key, reason, content, names, int(self._table.clock() + self._retention_seconds))
+    def item_of(self, delta: Mapping[str, Any], shard: str, entry_id: str, reason: str) -> dict[str, Any]:
+        """The entry of a delta that its item could not take."""
+        key, expires_at = quarantine_key(shard, entry_id), int(self._table.clock() + self._retention_seconds)
+        return quarantine_item(key, reason, {DELTA: pack(delta)}, (), expires_at)
 
     def put(self, item: dict[str, Any]) -> bool:
         """Put an entry; return whether there was none of its key."""
