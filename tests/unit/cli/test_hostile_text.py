@@ -129,7 +129,7 @@ def _verification(monkeypatch: pytest.MonkeyPatch) -> None:
     over = SimpleNamespace(
         differences=[drift],
         compared=1,
-        groups=lambda *_: Counter(pages=1),
+        groups=lambda _: Counter([TEXT]),
         repair=lambda **_: (1, 0),
         preview=lambda: ([TEXT], 1, 1),
     )
