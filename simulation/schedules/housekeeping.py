@@ -44,7 +44,7 @@ def housekeeping(*, eager: bool) -> Iterator[None]:
 def seeded(rng: random.Random, *, small: bool) -> Iterator[None]:
     """Have the seed decide ids; if small, logs and baselines come in parts."""
     ids: list[tuple[ModuleType, str, Any]]
-    ids = [(module, "secrets", _Ids(rng)) for module in (run_items, runner)]
+    ids = [(runner, "secrets", _Ids(rng))]
     ids += [(one, "uuid4", lambda: UUID(int=rng.getrandbits(128))) for one in (eraser, chunk_writes)]
     with _changed([*ids, *(_SMALL if small else ())]):
         yield
