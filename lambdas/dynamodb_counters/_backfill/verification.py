@@ -252,12 +252,9 @@ class Verification(Runner):
         pages = self._pages()
         for part, parts, baseline in baselines(pages, 0, 1):
             # Also groups that began since.
-            for _, change in pages.added():
-                for ref in change.added:
-                    if part_of(repr(ref), parts) == part:
-                        baseline.setdefault(ref, {})
-            most = self.sample * _SAMPLE
-            sums = {ref: each for ref, each in baseline.items() if part_of(f"sample{ref!r}", _SAMPLE) < most}
+            begun = (ref for _, change in pages.added() for ref in change.added if part_of(repr(ref), parts) == part)
+            most, groups = self.sample * _SAMPLE, Totals({ref: {} for ref in begun}) | baseline
+            sums = {ref: each for ref, each in groups.items() if part_of(f"sample{ref!r}", _SAMPLE) < most}
             yield self._step(COMPARING, self.compared, self.compared + len(sums))
             yield from self._compare(sums)
 

@@ -84,7 +84,6 @@ def found_by(run: str) -> str:
 
 
 def typed_runs(runs: Iterable[Run]) -> dict[str, Any]:
-    """The attribute of the registry's header that holds the open verifications."""
     ordered = sorted(runs, key=lambda run: run.id)
     return typed_values({RUNS: json.dumps({run.id: [run.kind, run.since, *run.names] for run in ordered})})
 

@@ -84,8 +84,6 @@ RETENTION: Final = 90 * DAY
 _LEAST: Final = 2 * DAY
 """How long an entry is kept at least, whatever its image says."""
 
-_AT_A_TIME: Final = 256
-
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
