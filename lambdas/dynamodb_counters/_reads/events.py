@@ -21,7 +21,7 @@ from dynamodb_counters._declarations.aggregates import PARTITION_MARK
 from dynamodb_counters._declarations.checks import require_attribute
 from dynamodb_counters._declarations.composites import group_fields, require_declaration
 from dynamodb_counters._declarations.groups import Given, given, group_key, require_values, with_below
-from dynamodb_counters._declarations.sources import OURS, EventIdentity, digest_of
+from dynamodb_counters._declarations.sources import OURS, EventIdentity
 from dynamodb_counters._fold.contributions import UNFOLDABLE
 from dynamodb_counters._fold.item_layout import ItemLayout, group_of_item
 from dynamodb_counters._fold.plan import Plan
@@ -167,20 +167,12 @@ class _Listing:
     def chunks(self, packed: Packed, span: Timespan) -> Iterator[Iterator[Item]]:
         Layouts.of_table(self.table).require(self.event)
         begin, finish, bucket = max(FIRST_SECOND, span[0]), min(LAST_SECOND, span[1]), packed._bucket_seconds
-        for part in parts_of_wanted(self.event, packed, self.wanted) if begin < finish else ():
+        image: Image = {name: {"S": text} for name, text in self.wanted.items()}
+        parts = [part_of(packed, b"", image)] if packed.partition_by in self.wanted else all_parts(packed, image)
+        for part in parts if begin < finish else ():
             pk, first = chunk_key(self.event.name, part, int(begin // bucket * bucket), 0)
             _, last = chunk_key(self.event.name, part, (math.ceil(finish) - 1) // bucket * bucket, MAX_NUMBER)
             yield query(self.table, pk, (first, last), consistent=self.consistent)
-
-
-def parts_of_wanted(event: Event, packed: Packed, wanted: Wanted) -> Iterable[str]:
-    image: Image = {name: {"S": text} for name, text in wanted.items()}
-    if packed.partition_by is not None and packed.partition_by in wanted:
-        return [part_of(packed, b"", image)]
-    if packed.partition_by is None and wanted.keys() >= set(event.fields):
-        digest = digest_of(event._pk_template.render(wanted), event._sk_template.render(wanted))
-        return [part_of(packed, digest, image)]
-    return all_parts(packed, image)
 
 
 def _filter(wanted: Wanted) -> Filter:
