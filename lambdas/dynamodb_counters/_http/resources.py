@@ -133,7 +133,7 @@ def answer(counters: Counters, question: Question) -> Document:
 
 def _get(counters: Counters, question: Question) -> Document:
     aggregate, values, consistent = question.declared, question.values, question.consistent
-    if question.is_whole:
+    if values.keys() >= {*aggregate.fields}:
         return group_document(aggregate.name, counters.get(aggregate, values, consistent=consistent))
     start = question.next
     after = (start.pk, start.sk) if start.sk else None

@@ -68,9 +68,6 @@ _SIGNS: Final = {"+": 1, "-": -1}
 
 Wanted: TypeAlias = Mapping[str, str]
 Timespan: TypeAlias = tuple[float, float]
-Filter: TypeAlias = Callable[[Image], bool]
-
-_ANY_TIME: Final = (-math.inf, math.inf)
 
 
 class EventReads(TableReads):
@@ -175,7 +172,7 @@ class _Listing:
             yield query(self.table, pk, (first, last), consistent=self.consistent)
 
 
-def _filter(wanted: Wanted) -> Filter:
+def _filter(wanted: Wanted) -> Callable[[Image], bool]:
     parts = [(reader(name, literal=True), text_reader(name, literal=True), text) for name, text in wanted.items()]
     return lambda image: all(
         (find(image) or {}).keys() & {"S", "N"} and read(image) == text for find, read, text in parts
@@ -346,7 +343,7 @@ def _selected(table: Table, question: Question) -> Iterator[Item] | None:
 
 def _times(question: Question, attribute: str) -> Timespan:
     """Return in which times of an attribute all lies that counts in a group."""
-    declared, spans = question.declared, [_ANY_TIME]
+    declared, spans = question.declared, [(-math.inf, math.inf)]
     for name, text in question.values.items():
         if (tier := tier_of(name)) and parts_of(name)[0] == attribute:
             spans.append((tier.start(tier.parse(text)), tier.end(tier.parse(text))))

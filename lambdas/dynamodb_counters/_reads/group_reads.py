@@ -232,14 +232,11 @@ def list_groups(
     consistent: bool,
 ) -> Iterator[tuple[Place, Group]]:
     """List groups with their places; by a Scan where the values are not all of a partition key's."""
-    missing = [name for name in aggregate._listed_by if name not in values]
+    missing = [] if aggregate.pages else [name for name in aggregate._listed_by if name not in values]
     fields = aggregate.fields if missing else aggregate._listed_by
     texts, complete = asked_group(table, aggregate, values, fields, is_whole=not missing)
     if aggregate.write_shards > 1:
         raise InvalidArgumentError("aggregate", aggregate.name, "an aggregate with write_shards=1")
-    if missing and aggregate.pages:
-        allowed = f"a value: groups of {aggregate.name!r} share pages with those that have it, too"
-        raise InvalidArgumentError(missing[0], None, allowed)
     start, (first, last) = "" if after is None else after[1], sort_key_range(aggregate)
     if after and not missing and not (_DIGEST.fullmatch(start) if aggregate.pages else first <= start <= last):
         raise InvalidArgumentError("next", start, f"the key of a group of {aggregate.name!r}")

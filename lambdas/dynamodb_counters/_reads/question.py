@@ -218,10 +218,6 @@ class Question:
         return cls(now=now, declared=declared, resource=resource, values=values, is_bounded=is_bounded, **parsed)
 
     @property
-    def is_whole(self) -> bool:
-        return self.values.keys() >= {*group_fields(self.declared)}
-
-    @property
     def interval(self) -> Interval:
         """The span of time: from `start`, or the trailing `last`, up to `end`, `as_of` or now; in whole units."""
         end = self.end or utc(self.now)
