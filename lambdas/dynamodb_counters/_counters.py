@@ -207,8 +207,7 @@ class Counters(EventReads, GroupReads, WindowReads):
         """Erase events wherever the table and its quarantine hold them.
 
         Safe to repeat. Run it again once the stream's records are counted: what was on its way is found then. While
-        copies wait in quarantine to be counted, it raises `UnavailableError` and erases nothing. docs/erasure.md says
-        what is out of its reach.
+        copies wait in quarantine to be counted, it raises `UnavailableError` and erases nothing. See docs/erasure.md.
 
         Parameters
         ----------
@@ -234,8 +233,7 @@ class Counters(EventReads, GroupReads, WindowReads):
     ) -> Explanation:
         """Explain why a number is what it is: the events, items or groups that make it, and what differs.
 
-        Writes nothing. A read unit per 4 KB of what is read: one Query where the group's fields give the partition key
-        of what it counts, else the table. See docs/explain.md.
+        Takes a read unit per 4 KB of what it counts, in its partition or the whole table. See docs/explain.md.
 
         Parameters
         ----------

@@ -59,12 +59,6 @@ class WindowCount:
         The interval in UTC, start included, end excluded.
     complete : bool, optional
         As of a `Group`: whether all there is of the interval has been counted.
-
-    Examples
-    --------
-    >>> hour = WindowCount(5, datetime(2026, 11, 20, 10), datetime(2026, 11, 20, 11))
-    >>> hour.end - hour.start
-    datetime.timedelta(seconds=3600)
     """
 
     count: Number
