@@ -197,8 +197,7 @@ class ExactlyOnce:
     client : DynamoDBClient, optional
         Client of boto3. It needs ``dynamodb:UpdateItem``.
     too_old : callable, optional
-        Takes a record that is older than `MAX_RECORD_AGE`, which is not counted. Without one the batch fails, so that
-        it ends in the mapping's on-failure destination.
+        Takes a record that is older than `MAX_RECORD_AGE`, which is not counted. Without one the batch fails.
     clock : callable, optional
         Seconds since 1970.
 
@@ -250,10 +249,9 @@ class ExactlyOnce:
         Raises
         ------
         CheckpointError
-            The event names no shard: the mapping has no tumbling window. Or a record is older than `MAX_RECORD_AGE`,
-            and there is no `too_old`.
+            The event names no shard, or a record is older than `MAX_RECORD_AGE` and there is no `too_old`.
         CommitError
-            Some items could not be written. Lambda delivers the batch again; the other items do not count it twice.
+            Some items could not be written. Lambda delivers the batch again; the others do not count it twice.
         """
         if records := event.get("Records"):
             if not event.get("shardId"):
@@ -281,9 +279,7 @@ class ExactlyOnce:
                     raise InvalidArgumentError("key", key, f"a tuple of {', '.join(self._keys)}")
                 for name, amount in amounts.items():
                     if not isinstance(amount, int | Decimal) or name.startswith(WATERMARK_PREFIX):
-                        raise InvalidArgumentError(
-                            name, amount, f"an int or Decimal, and no {WATERMARK_PREFIX}… as name"
-                        )
+                        raise InvalidArgumentError(name, amount, f"an int or Decimal, by no {WATERMARK_PREFIX}… name")
                 by_key.setdefault(tuple(key), []).append((sequence, created, amounts))
         return by_key
 

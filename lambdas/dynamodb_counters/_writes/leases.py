@@ -96,9 +96,8 @@ class Holding:
 class Leases:
     """Calls that this process may make under a quota. Made by `Counters.leases`.
 
-    All processes together never make more than the quota allows, whatever becomes of processes, answers and clocks. A
-    refusal may come early, by what other processes hold at that moment. Threads may share an object. As a context
-    manager it releases at the end.
+    A refusal may come early, by what other processes hold. Threads may share an object. As a context manager it
+    releases at the end.
 
     Examples
     --------
@@ -118,10 +117,7 @@ class Leases:
         self._forget()
 
     def take(self, n: int = 1) -> bool:
-        """Take `n` calls, all or none.
-
-        Most calls are answered by what the process holds; if that is too little, one or a few writes reserve more. A
-        process that was refused does not write again for a second.
+        """Take `n` calls, all or none, of what the process holds; if that is too little, a few writes reserve more.
 
         Parameters
         ----------
@@ -154,10 +150,10 @@ class Leases:
         return False
 
     def release(self) -> None:
-        """Give back the calls that are reserved and unused, so that others can make them.
+        """Give back the calls that are reserved and unused, so that others can make them, as when the process ends.
 
-        Do it when the process ends, or has nothing to do for long. Afterward, calls reserve again. An error of DynamoDB
-        is raised; releasing again completes it. Where an answer is lost, what it gave back may count as used.
+        An error of DynamoDB is raised; releasing again completes it. Where an answer is lost, what it gave back may
+        count as used.
         """
         with self._own_lock():
             self._current()
