@@ -196,8 +196,7 @@ class Event(Keyed):
     @property
     def json_schema(self) -> dict[str, Any]:
         """The JSON Schema (draft 7) of an event as clients send it: of its attributes, else of its key."""
-        known = self._declared_attributes
-        return json_schema(dict.fromkeys(self.fields, Attribute(object)) if known is None else known)
+        return json_schema(self._declared_attributes or dict.fromkeys(self.fields, Attribute(object)))
 
     def _canonical(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Values with the texts that keys have for those of declared types."""
