@@ -305,8 +305,7 @@ _ADVICE: Final[dict[type, tuple[str, str]]] = {
     str: ("a name", "pass the declaration itself"),
 }
 
-TIMED: Final = ("active", "distributions")
-"""Reads over spans of time."""
+TIMED: Final = ("active", "distributions")  # Reads over spans of time.
 
 
 def read_by(aggregate: Aggregate) -> str:

@@ -186,8 +186,6 @@ class Attribute:
     --------
     >>> Attribute(str, one_of=["free", "pro"], required=False).one_of
     ('free', 'pro')
-    >>> Attribute(list[str]).of
-    Attribute(type=str)
     """
 
     type: Any
