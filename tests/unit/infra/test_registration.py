@@ -118,7 +118,7 @@ MANY = [Aggregate(name, VIEW, pk=f"{name}#{{url}}", sk="S", measures={"n": Count
     ("aggregates", "message"),
     [
         ([], "nothing is counted"),
-        ([ACTIVE], "invalid source='players': expected a declared aggregate"),
+        ([ACTIVE], "invalid source='players': expected an aggregate that is declared with 'active'"),
         ([TOP], "the table has no 'ranking' index, which 'top' needs"),
         (MANY, r"takes \d+ bytes as JSON, \d+ of them for DECLARATIONS, but Lambda allows 4096: declare less"),
     ],

@@ -30,7 +30,7 @@ def test_a_counter_is_all_that_a_deployment_needs_and_an_api_serves_it(stack: St
     build(CounterApi, stack, table=table, shown=[stock])
     functions = synthesized(stack).find_resources("AWS::Lambda::Function").values()
     assert {"Declarations": described([stock])} in [one.get("Metadata") for one in functions]
-    assert openapi([stock])["paths"].keys() == {"/v1/stock"}
+    assert openapi([stock])["paths"].keys() == {"/v1/stock", "/v1/batch"}
 
 
 def test_the_order_of_declarations_does_not_show() -> None:
