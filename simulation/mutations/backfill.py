@@ -49,8 +49,8 @@ BACKFILL: Final = r"""
 + until = self.state.run.since + self.outlives
 ? test_given_up_repaired.py::test_a_repair_outlives_what_lambda_gives_up_on_before_the_log_is_past_the_scan
 * a repair lowers what may be right
-- if each.verdict != "drifted" or each.name
-+ if each.name
+- drifted = [each for each in self.differences if each.verdict == "drifted"]
++ drifted = self.differences
 ? test_given_up_repaired.py::test_a_repair_outlives_invocations_only_where_it_sets_something
 * a counter is compared with sources that it has not
 - or registry.names.keys() - direct):

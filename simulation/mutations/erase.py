@@ -20,7 +20,7 @@ ERASE: Final = r"""
 * an entry is erased while it waits
 - stays = state == WAITING or
 + stays =
-? test_erase_waiting.py::test_an_entry_that_waits_stays_until_it_is_counted
+? test_erase_waiting.py::test_nothing_is_erased_while_a_copy_waits
 * entries of a backfill are erased while it goes on
 - state == PROVISIONAL and bool(read_registry(self._table).runs)
 + False
