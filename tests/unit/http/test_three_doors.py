@@ -204,6 +204,10 @@ RIGHT: Final[Sequence[tuple[str, Mapping[str, str], Ask]]] = (
         {"shop": "a", "order": "smallest", "limit": "2"},
         lambda c: c.extremes(BEST, shop="a", order="smallest", count=2),
     ),
+    ("spread", {"shop": "a"}, lambda c: c.get(SPREAD, shop="a")),
+    ("clicks", {"ad": "none"}, lambda c: c.get(CLICKS, ad="none")),
+    ("recent", {"shop": "b"}, lambda c: c.window(RECENT, shop="b").last(7 * DAY)),
+    ("timed", {"shop": "b"}, lambda c: c.window(TIMED, shop="b").last(DAY)),
     ("sale/events", {"shop": "a"}, lambda c: c.events(SALE, shop="a")),
     ("click/events", SPAN, lambda c: c.events(CLICK, start=SINCE, end=UNTIL)),
 )
@@ -265,6 +269,9 @@ WRONG: Final[Sequence[tuple[str, Mapping[str, str], Ask]]] = (
     ("timed", {"shop": "a", "last": "90m"}, lambda c: c.window(TIMED, shop="a").last(timedelta(minutes=90))),
     ("best", {"shop": "a", "order": "first"}, lambda c: c.extremes(BEST, shop="a", order=cast("Any", "first"))),
     ("best", {"shop": "a", "limit": "0"}, lambda c: c.extremes(BEST, shop="a", order="largest", count=0)),
+    ("timed", {"last": "2d"}, lambda c: c.window(TIMED).last(2 * DAY)),
+    ("recent", {}, lambda c: c.window(RECENT).last(2 * DAY)),
+    ("best", {"shop": "a", "limit": "1001"}, lambda c: c.extremes(BEST, shop="a", order="largest", count=1001)),
     ("sale/events", {}, lambda c: [*c.events(SALE)]),
     (
         "click/events",
@@ -287,3 +294,15 @@ def test_the_doors_refuse_in_the_same_words(
         ask(counters)
     assert code == 2
     assert words(called.value) == words(served.value) == words(err)
+
+
+def test_groups_with_keys_of_their_own_are_listed_for_the_price_of_a_scan(counters: CountersInMemory) -> None:
+    """A stranger may not ask for one: over HTTP, the fields of the key are required."""
+    code, _, err = at_a_terminal(counters, "shops", {})
+    with pytest.raises(InvalidArgumentError) as called:
+        counters.groups(SHOPS)
+    assert (code, words(err)) == (2, words(called.value))
+    listed = run("get", "shops", "--scan", "--json", "--table", counters.table_name, client=counters.client)
+    assert numbers(json.loads(listed.out)) == numbers(counters.groups(SHOPS, scan=True))
+    with pytest.raises(InvalidArgumentError, match="expected a value for each of shop"):
+        over_http(counters, "shops", {})
