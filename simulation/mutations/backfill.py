@@ -85,7 +85,7 @@ BACKFILL: Final = r"""
 == _backfill/verification.py
 * a repair is done twice
 - padded(str(each.repairs + 1))
-+ padded(str(each.repairs + 2 + id(self) % 10**9))
++ padded(str(each.repairs + 2 + __import__("time").monotonic_ns()))
 ? test_backfill.py::test_a_difference_that_another_process_has_repaired_is_not_repaired_again
 * a repair of a measure repairs what groups are ranked by
 - delta.measures.setdefault(SCORE, 0)

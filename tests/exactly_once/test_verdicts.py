@@ -412,6 +412,19 @@ def test_a_repair_leaves_an_item_that_cannot_take_it_alone(name: str) -> None:
     assert site.bench.table.get_item(TableName=site.bench.table.name, Key=key)["Item"] == item
 
 
+def test_a_spoiled_group_leaves_others_of_its_page_to_a_repair() -> None:
+    views = replace(VIEWS, pk="PAGES", sk="{url}", source=FOREVER, pages=True)
+    site = Site(views)
+    for url in "ab":
+        site.view(3, url=url, event=FOREVER)
+    [page] = [item for item in site.bench.table.items() if item["pk"]["S"].startswith("PAGES#")]
+    low = next(name for name in page if name.endswith("=a") and page[name].get("N") == "3")
+    bad = next(name for name in page if name.endswith("=b") and page[name].get("N") == "6")
+    site.bench.table.put_item(TableName=site.bench.table.name, Item={**page, low: {"N": "2"}, bad: {"S": "text"}})
+    assert site.verify().repair() == (1, 1)
+    assert site.bench.counters.get(views, url="a").measures["views"] == 3
+
+
 def test_a_repair_leaves_a_name_that_was_filled_anew_meanwhile() -> None:
     views = replace(VIEWS, source=FOREVER)
     site = Site(views)

@@ -405,4 +405,4 @@ class Verification(Runner):
         mark = Watermark("")
         mark.name = REPAIRED
         done = committer_of(self.table).commit([*missing.values()], Part(self._by, (), mark))
-        return done.updated, done.skipped + left
+        return done.updated, done.skipped + done.quarantined + left

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -143,9 +143,10 @@ class PageSplits:
             item = item or self._table.read_item(self._key(layout, page))
             is_known = self._levels.learn(layout.name, page, item)
             # A half that is full, too, splits when it is updated.
-            has_split = is_known and is_full(item, least) and page.level < BITS and self._divide(layout, item)
-            self._seen[place] = 1.0 if has_split else units
-            return 4 * units if has_split else 0.0
+            if full := is_known and is_full(item, least) and page.level < BITS:
+                self._divide(layout, item)
+            self._seen[place] = 1.0 if full else units
+            return 4 * units if full else 0.0
         return 0.0
 
     def make_room(self, delta: ItemDelta) -> _Answer:
@@ -430,7 +431,10 @@ class Committer:
         """Move the watermark without some deltas, and these to quarantine, in one transaction."""
         if part.watermark.name == REPAIRED:
             # No record has what a repair adds: once redriven, another one might have added it, too.
-            return _Answer(applied_through=item.last)
+            fit = [delta for delta in item.deltas if delta not in unfit]
+            if not 0 < len(fit) < len(item.deltas):
+                return _Answer(applied_through=item.last)
+            return replace(self._write(part, replace(item, deltas=fit)), quarantined=len(unfit))
         if len(unfit) > _MOST_ENTRIES:
             is_whole = item.layout.pages is not None and item.layout.pages.is_whole
             return self._quarantine_each(item, part, reason) if is_whole else self._splits.make_room(item)
