@@ -32,6 +32,15 @@ def _stamped_by_clock(self: Checkpoints, shard: str, last: str, _: float) -> flo
     return _advance(self, shard, last, self._table.clock())
 
 
+def _heedless(self: batch.Aggregator, event: Any, deadline: float) -> batch.Report:
+    changes = batch.intake(event["Records"], self._origins)
+    report, shard = batch.Report(records=len(changes)), self._shard(event)
+    self._refresh(report)
+    self._quarantine.leave_aside(shard, changes)
+    self._count(shard, changes, deadline, report)
+    return report
+
+
 BROKEN: Final[dict[str, Callable[[], AbstractContextManager[Any]]]] = {
     "updates have no condition": lambda: patch.object(updates, "update_request", unguarded),
     "the last item of a batch is not committed": lambda: patch.object(Committer, "commit", _all_but_one),
@@ -45,6 +54,6 @@ BROKEN: Final[dict[str, Callable[[], AbstractContextManager[Any]]]] = {
     "a record is folded by the code that delivers it": lambda: patch.object(
         CountedNames, "_plan", lambda self, _: Plan(self._own)
     ),
-    "checkpoints are not heeded": lambda: patch.object(batch, "uncounted", lambda changes, _: changes),
+    "checkpoints are not heeded": lambda: patch.object(batch.Aggregator, "_batch", _heedless),
 }
 """Contexts in which handlers are broken, by what is wrong."""

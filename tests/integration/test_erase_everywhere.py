@@ -113,17 +113,21 @@ class World:
         return Eraser(table, event, {"client": ANN})
 
     def erase(self, counts: Any, *, crashes: bool = False) -> list[Erased]:
+        self.discard()
         for event in EVENTS if crashes else ():
             for calls in (self.random.randint(1, 60), self.random.randint(1, 200)):
                 dying: Any = Dying(self.engine.client, calls, after=self.random.random() < 0.5)
                 with contextlib.suppress(Crashed):
                     self.eraser(event, dying).erase(counts)
+        return [self.eraser(event).erase(counts) for event in EVENTS]
+
+    def discard(self) -> None:
+        """Discard what waits of the person's: it cannot be counted."""
         table = Table(self.name, self.engine.client)
         plan, origins = plan_of(read_registry(table)), Origins(self.name, None)
         for entry in [*list_quarantined(table, redriven=False)]:
             if ANN in str(entry.content):
                 discard(table, entry, plan, origins)
-        return [self.eraser(event).erase(counts) for event in EVENTS]
 
     def items(self) -> list[dict[str, Any]]:
         pages = self.engine.client.get_paginator("scan").paginate(TableName=self.name, ConsistentRead=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from decimal import Context, Decimal
 from itertools import pairwise
@@ -52,7 +52,7 @@ DIVISION: Final = Context(prec=38)  # as many digits as DynamoDB keeps
 
 def ascending(argument: str, numbers: object, most: int, least: int = 0) -> tuple[Number, ...]:
     """The numbers of a sequence, each greater than the one before; refuses others, too many and too few."""
-    if not isinstance(numbers, Iterable) or isinstance(numbers, str | bytes | Mapping):
+    if not isinstance(numbers, Sequence) or isinstance(numbers, str | bytes):
         raise InvalidArgumentError(argument, numbers, "a sequence of numbers")
     stored = tuple(require_storable(argument, number) for number in numbers)
     is_allowed = least <= len(stored) <= most and all(low < high for low, high in pairwise(stored))

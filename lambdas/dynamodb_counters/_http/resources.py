@@ -306,7 +306,7 @@ def openapi(declarations: Iterable[Declaration | Event], tenant: Bound = _NONE) 
         for resource in resources_of(each)
     }
     if names := [each.name for each in declarations if _is_served(each, "batch")]:
-        paths["/v1/batch"] = {"post": _batch(names)}
+        paths.setdefault("/v1/batch", {})["post"] = _batch(names)
     problem = _object({"type": _TEXT, "title": _TEXT, "status": {"type": "integer"}, "detail": _TEXT})
     info = {"title": "Counters", "version": "1"}
     return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": {"Problem": problem}}}

@@ -66,7 +66,7 @@ _LIMIT: Final = 100
 _RANKED: Final = 10
 """Of leaderboards and extremes."""
 
-_STEPS: Final = (MINUTE, HOUR, DAY, 7 * DAY)
+_STEPS: Final = (MINUTE, HOUR, DAY, 7 * DAY, 28 * DAY)
 """Steps where none is given: the shortest that a stranger may ask for."""
 
 _DURATION: Final = "([1-9][0-9]{0,6})([smhdw])"

@@ -146,7 +146,8 @@ class Consumer:
             if isinstance(error, ClientError | BotoCoreError | TimeoutError) or len(events) == 1:
                 return [Outcome(OutcomeStatus.FAILED, f"{type(error).__name__}: {error}")] * len(events)
         # A stranger's event must not take those around it along.
-        return [outcome for event in events for outcome in self._outcomes([event])]
+        middle = len(events) // 2
+        return self._outcomes(events[:middle]) + self._outcomes(events[middle:])
 
     def _refusal(self, item: Mapping[str, Any]) -> str | None:
         return envelope_problem(self.event, item.keys()) or self.admission.refusal(dict(item), self.table.clock())

@@ -51,7 +51,7 @@ _FIELDS = st.lists(st.sampled_from(["url", "clientId", "a-b", "x_y"]), unique=Tr
 _LITERALS = st.text(string.ascii_letters + "é\U0001f600 \"'$`\\", min_size=1, max_size=8)
 _TEMPLATES = st.builds(lambda text, fields: "#".join([text, *(f"{{{name}}}" for name in fields)]), _LITERALS, _FIELDS)
 _DURATIONS = st.timedeltas(timedelta(seconds=1), timedelta(days=36500))
-_ATTRIBUTES = st.text(min_size=1, max_size=6).filter(lambda name: not is_reserved(name))
+_ATTRIBUTES = st.text(min_size=1, max_size=6).filter(lambda name: not is_reserved(name) and "[]" not in name)
 _OPERANDS: st.SearchStrategy[Any] = st.one_of(
     st.text(max_size=6),
     st.integers(-(10**37), 10**37),
