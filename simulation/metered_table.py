@@ -107,6 +107,10 @@ def index_write_units(
     1.0
     >>> index_write_units({"b": {"S": "all"}, "s": {"N": "1"}}, {"b": {"S": "all"}, "s": {"N": "2"}}, ("b", "s"))
     2.0
+    >>> index_write_units({"b": {"S": "all"}, "s": {"N": "1"}}, {"b": {"S": "all"}, "s": {"N": "1"}}, ("b", "s"))
+    0.0
+    >>> index_write_units({"b": {"S": "all"}, "s": {"N": "1"}}, None, ("b", "s"))
+    1.0
     """
     before, after = (tuple(item[key] for key in keys if key in item) if item else () for item in (old, new))
     return 0.0 if before == after else float((len(before) == len(keys)) + (len(after) == len(keys)))

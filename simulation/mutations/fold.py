@@ -211,8 +211,8 @@ FOLD: Final = r"""
 
 == _fold/updates.py
 * an update of a page that never splits is too large
-- is_large and not layout.pages.is_whole
-+ is_large
+- 1.0 if layout.pages.is_whole else requests
++ requests
 ? test_active_members.py::test_a_member_of_whom_a_chunk_has_a_whole_stretch_counts
 * a page takes an update for another level
 - own = f"({missing} OR {same})" if self._page.is_lost else same if level else missing

@@ -34,7 +34,7 @@ class Writers:
         self._random = engine.rng
         self._poison = engine.rng.choice((0.0, 0.0, 0.15, 0.3))
         if engine.forced.has(features.REDRIVEN, features.DISCARDED):
-            self._poison = 0.5
+            self._poison = 0.7
         self._orders = Orders(engine.backend, engine.rng, spoils=self._poison > 0)
         self._taps: list[dict[str, Any]] = []
 

@@ -19,7 +19,7 @@ from simulation.schedules.backend import DatedLocalBackend
 
 SEEDS = (1, 3, 12, 38, 46, 56, *range(60, 60 + 5 * NIGHT))
 """By day those that bring about what is rare."""
-FORCED = 40
+FORCED = 30
 """Seeds that force a pair; at least one of so many brings it about."""
 
 PAGE = Path(__file__).parents[2] / "docs" / "pairs.md"

@@ -7,6 +7,7 @@ written. The level of a page is part of the condition: a page that has split ref
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
 from dynamodb_counters._fold.updates import PageUpdate, Update
 from dynamodb_counters._items.bookkeeping import item_bytes, put_as_seen, sequence_of, write_units
+from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import fits, format_number, parse_number
 from dynamodb_counters._items.table_schema import LEVEL, PK, REPAIRED, SK, VERSION
 from dynamodb_counters._layouts import PageLevels
@@ -118,6 +120,9 @@ _FEW: Final = 8
 LARGE: Final = 4.0
 """Write units up to which such a page stays whole: it still takes half a unit to read."""
 
+_MOST_HALVINGS: Final = 6
+"""A transaction has at most 100 items."""
+
 
 class PageSplits:
     def __init__(self, table: Table) -> None:
@@ -141,16 +146,18 @@ class PageSplits:
         # A later update tries again if this fails.
         with suppress(ClientError, BotoCoreError, TimeoutError):
             item = item or self._table.read_item(self._key(layout, page))
-            is_known = self._levels.learn(layout.name, page, item)
-            # A half that is full, too, splits when it is updated.
-            if full := is_known and is_full(item, least) and page.level < BITS:
-                self._divide(layout, item)
-            self._seen[place] = 1.0 if full else units
-            return 4 * units if full else 0.0
+            left, spent = [(page, item)] if self._levels.learn(layout.name, page, item) else [], 0.0
+            while left:
+                page, item = left.pop()
+                if item and is_full(item, least) and page.level < BITS:
+                    spent += 4 * units
+                    left += self._divide(layout, item)
+            self._seen[place] = 1.0 if spent else units
+            return spent
         return 0.0
 
-    def make_room(self, delta: ItemDelta) -> _Answer:
-        """Split a page of which a batch touches more groups than one request takes."""
+    def make_room(self, delta: ItemDelta, requests: float = 2) -> _Answer:
+        """Split a page of which a batch touches so many times the groups that a request takes."""
         page, layout = delta.page, delta.layout
         assert page is not None
         key = self._key(layout, page)
@@ -158,21 +165,25 @@ class PageSplits:
         if self._levels.learn(layout.name, page, item):
             attributes = layout.attributes(delta.deltas[0].group, {PK: page.pk, SK: key[SK]["S"]})
             # A page that is lost is of a level.
-            self._divide(layout, item or {**key, **attributes, LEVEL: {"N": str(page.level)}})
+            item = item or {**key, **attributes, LEVEL: {"N": str(page.level)}}
+            self._divide(layout, item, min(_MOST_HALVINGS, math.ceil(math.log2(requests))))
         return _Answer(is_elsewhere=True)
 
-    def _divide(self, layout: ItemLayout, item: Mapping[str, Any]) -> bool:
-        """Halve a page that is as it was read; return whether it was."""
+    def _divide(self, layout: ItemLayout, item: Image, times: int = 1) -> list[tuple[Page, Image]]:
+        """Halve a page that is as it was read, and its halves; nothing if it is not."""
         assert layout.pages is not None
-        halves = layout.pages.halves(item)
+        halves = [item]
+        for _ in range(times):
+            halves = [half for whole in halves for half in layout.pages.halves(whole)]
         stays = put_as_seen(self._table.name, halves[0], item if VERSION in item else {}, (VERSION,))
-        # The new page is not there, or is what a restore has left of a split.
-        puts = [{"Put": stays}, {"Put": {"TableName": self._table.name, "Item": halves[1]}}]
-        is_done = self._table.write_together(puts)
-        for half in halves if is_done else ():
-            if (page := layout.pages.page_of(half)) is not None:
-                self._levels.learn(layout.name, page, half)
-        return is_done
+        # The new pages are not there, or are what a restore has left of a split.
+        goes = [{"Put": {"TableName": self._table.name, "Item": half}} for half in halves[1:]]
+        if not self._table.write_together([{"Put": stays}, *goes]):
+            return []
+        pages = [(page, half) for half in halves if (page := layout.pages.page_of(half))]
+        for page, half in pages:
+            self._levels.learn(layout.name, page, half)
+        return pages
 
     def _key(self, layout: ItemLayout, page: Page) -> Key:
         assert layout.pages is not None
@@ -377,8 +388,8 @@ class Committer:
         for delta in item.deltas:
             assert delta.first <= delta.last, f"records {delta.first} to {delta.last} are out of order"
         update = item.update(part)
-        if update.is_too_large and len(item.deltas) > 1:
-            return self._splits.make_room(item)
+        if update.requests > 1 and len(item.deltas) > 1:
+            return self._splits.make_room(item, update.requests)
         unfit = [delta for delta in item.deltas if not fits(*delta.measures.values())]
         if unfit:
             return self._quarantine_deltas(item, unfit, part, "the sum has more than 38 digits")

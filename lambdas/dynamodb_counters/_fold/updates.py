@@ -40,7 +40,7 @@ class Update:
         self.key = layout.key(group, source_shard)
         self._added = {name: typed_number(number) for name, number in measures.items() if number}
         self.attributes: dict[str, Mapping[str, Any]] = layout.attributes(group, self.key)
-        self.is_too_large = False
+        self.requests = 1.0
         if layout.ranking is not None:
             # Only a repair treats it apart from its measure.
             score = measures.get(SCORE, measures.get(layout.ranking.measure, 0))
@@ -79,8 +79,8 @@ class PageUpdate(Update):
         self._added = {name: typed_number(number) for name, number in added.items()}
         self.added: Mapping[str, Number] = added
         # All that a page has that never splits fits into one.
-        is_large = len(added) > _MOST_ADDED or sum(map(len, added)) > _MOST_CHARACTERS
-        self.is_too_large = is_large and not layout.pages.is_whole
+        requests = max(len(added) / _MOST_ADDED, sum(map(len, added)) / _MOST_CHARACTERS)
+        self.requests = 1.0 if layout.pages.is_whole else requests
         # All groups of a page agree in these.
         self.attributes = layout.attributes(next(iter(groups)), {**self.key, PK: page.pk})
         if page.is_lost:
