@@ -41,7 +41,7 @@ VARIABLES: Final = (
     *("EVENTS", "EVENT_BUS", "MAX_BODY_BYTES", "ON_FAILURE_BUCKET", "PAGE", "QUARANTINE_RETENTION_DAYS", "QUEUE_URL"),
     *("SAMPLE", "SCHEMA", "SINGLE_SHARD", "SOURCE_TABLE_ARN", "TABLE_NAME", "TENANT", "TIMEOUT"),
 )
-"""What handlers read: an option that is left out must not come from somebody's own variable of that name."""
+"""Variables of the handlers: an option that is left out must not come from a user's own variable of that name."""
 
 # https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
 _DESCRIBE: Final = ("ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets")

@@ -327,7 +327,7 @@ class Feeds(NamedTuple):
         return [*self.stream.shards(), *(self.source.shards() if self.source is not None else ())]
 
     def records(self, shard: str, after: str) -> Iterator[Record]:
-        """Those of a shard, as the aggregator calls it, after a padded sequence number; "" for all."""
+        """Return those of a shard, as the aggregator calls it, after a padded sequence number; "" for all."""
         stream = self.source.stream if self.source is not None and self.source.has(shard) else self.stream
         return stream.records(shard.partition("@")[0], after.lstrip("0"))
 

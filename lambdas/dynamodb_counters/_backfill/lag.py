@@ -1,4 +1,4 @@
-"""What the streams hold that is not counted yet, and the wait until it is.
+"""The lag of the counts behind the streams, and the wait until it is gone.
 
 A shard's records after its checkpoint are folded as the aggregator folds them. A group has counted its part of them
 once the watermark of its item, or the checkpoint, has come as far as the last record that adds to it.
@@ -32,7 +32,6 @@ class Lag:
         # A name that a backfill fills counts nothing before its cut.
         plan = plan_of(registry, frozenset(name for name, entry in registry.names.items() if not entry.is_complete))
         self.levels = max((len([*with_below(each)]) for each in registry.counting), default=1)
-        """How many aggregates count over each other at most."""
 
         def uncounted(shard: str) -> list[tuple[str, Delta]]:
             records = iter(feeds.records(shard, read_checkpoint(table, shard).applied_through))

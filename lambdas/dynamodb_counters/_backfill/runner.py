@@ -137,7 +137,6 @@ class State:
 
 
 Totals: TypeAlias = dict[GroupRef, dict[str, Number]]
-"""Numbers of groups, by measure."""
 
 MOST_HELD: Final = 500_000
 """Changed items, or groups, that are held at a time."""
@@ -265,7 +264,6 @@ def baselines(pages: Pages, done: int, parts: int) -> Iterator[tuple[int, int, T
 
 
 def committer_of(table: Table) -> Committer:
-    """What adds to groups apart from the stream."""
     return Committer(table, Quarantine(table, RETENTION), Pruner(table, Checkpoints(table, table)))
 
 

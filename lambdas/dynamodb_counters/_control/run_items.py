@@ -50,7 +50,6 @@ _DIGEST_BYTES: Final = 12
 _BEAT: Final = "~beat~"
 
 Sums: TypeAlias = Mapping[GroupRef, Mapping[str, Number]]
-"""Numbers to add, by group and measure."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,6 @@ _ANY: Final = (
 
 
 def require(is_allowed: object, argument: str, value: object, allowed: str) -> None:
-    """Refuse a value unless it is allowed."""
     if not is_allowed:
         raise InvalidArgumentError(argument, value, allowed)
 

@@ -30,7 +30,6 @@ from dynamodb_counters._items.table_schema import is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
 
 Rule: TypeAlias = dict[str, Any]
-"""Arguments of an `Attribute`."""
 
 _RULES: Final[dict[Any, Rule]] = {
     **{kind: {"type": kind} for kind in (str, int, Decimal, bool, bytes, dict, object)},
@@ -229,7 +228,6 @@ AttributeTypes: TypeAlias = Mapping[str, Any] | type
 
 
 def attributes_of(declared: AttributeTypes) -> Frozen[str, Attribute]:
-    """Attributes by name, of whatever declares them."""
     rules = rules_of(declared)
     if isinstance(declared, Mapping):
         rules = {name: {"type": kind} for name, kind in declared.items()}
@@ -369,7 +367,6 @@ def canonical_text(attribute: Attribute, text: str) -> str | None:
 
 
 def expectation(attribute: Attribute) -> str:
-    """Values that are allowed, in words."""
     if attribute.one_of:
         return f"one of {', '.join(map(_bound_text, attribute.one_of))}"
     unit = "members" if attribute.type is list else "characters"

@@ -94,7 +94,6 @@ class Emulator:
         )
 
     def listed(self, service: str, operation: str, kind: str) -> list[Any]:
-        """List all that there is of a kind."""
         pages = self.client(service).get_paginator(operation).paginate()
         return [found for page in pages for found in page[kind]]
 

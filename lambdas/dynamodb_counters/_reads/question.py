@@ -268,7 +268,6 @@ def kind_of(declared: Declaration | Event) -> str:
 
 
 def resources_of(declared: object) -> tuple[str, ...]:
-    """Return what there is to ask of a declaration."""
     if not isinstance(declared, Aggregate | Window):
         return ("events",) if isinstance(declared, Event) else ()
     if isinstance(declared, Window) or kind_of(declared) in TIMED:

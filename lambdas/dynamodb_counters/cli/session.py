@@ -192,7 +192,6 @@ with_dry_run: Final = options(
 
 
 def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-    """Keep a shared option in the session."""
     if value not in (None, False):
         setattr(context.find_object(Session), str(parameter.name), value)
 
