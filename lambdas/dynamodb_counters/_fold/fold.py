@@ -24,7 +24,7 @@ from dynamodb_counters._fold.records import NEW, OLD, Change, Record, is_erasure
 from dynamodb_counters._items.chunks import Row, decode_chunk, lost_rows
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import EXACT, Number
-from dynamodb_counters._items.table_schema import CHUNK, COUNTED_IN, ERASED, TYPE
+from dynamodb_counters._items.table_schema import CHUNK, COUNTED_IN, ERASED, TTL, TYPE
 from dynamodb_counters.errors import MalformedImageError
 
 
@@ -77,6 +77,9 @@ def _record_of_row(record: Record, image_name: str, row: Row, event: str) -> Rec
     images = record["dynamodb"]
     change = {name: value for name, value in images.items() if name not in (NEW, OLD)}
     image = {**row.values, TYPE: {"S": event}}
+    # The quarantine keeps a copy for no longer than the chunk would have been.
+    if TTL in images[image_name]:
+        image[TTL] = images[image_name][TTL]
     if is_erasure(record):
         image[ERASED] = {"BOOL": True}
     # Rows that a new chunk takes back, and that an expired one had accepted, leave the counts.
