@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +18,10 @@ from dynamodb_counters._table import CONCURRENCY, Table, ending_at, time_left
 def table() -> Table:
     client: Any = object()
     return Table("counters", client, clock=lambda: 0.0, sleep=lambda _: None)
+
+
+def test_a_table_of_one_thread_works_in_its_callers(table: Table) -> None:
+    assert set(replace(table, threads=1).each(lambda _: threading.get_ident(), range(99))) == {threading.get_ident()}
 
 
 @pytest.mark.parametrize("error", [KeyError, MemoryError, KeyboardInterrupt])
@@ -75,8 +80,7 @@ def test_a_request_that_fails_stops_no_other(table: Table) -> None:
 
 
 def test_a_deadline_is_that_of_the_call_in_every_thread(table: Table) -> None:
-    begun, goes_on = threading.Semaphore(0), threading.Event()
-    found: list[float] = []
+    begun, goes_on, found = threading.Semaphore(0), threading.Event(), list[float]()
 
     def work(_: int) -> None:
         begun.release()

@@ -50,8 +50,7 @@ def test_call_300_of_at_most_300_is_allowed_and_call_301_is_not(processes: Proce
 
 def test_units_that_one_process_releases_are_for_others(processes: Processes) -> None:
     with processes.leases() as first:
-        for _ in range(40):
-            assert first.take()
+        assert all(first.take() for _ in range(40))
     assert processes.reserved == [40]
     assert _take_all(processes.leases()) == 260
 
@@ -65,12 +64,17 @@ def test_several_calls_are_taken_all_or_none(processes: Processes) -> None:
 
 def test_a_busy_process_writes_once_per_portion_and_an_idle_one_holds_little(processes: Processes) -> None:
     busy, idle = processes.leases(replace(CALLS, limit=100_000)), processes.leases(group=TWO)
-    for _ in range(5000):
-        busy.take()
+    assert all(busy.take() for _ in range(5000))
     assert processes.table.usage.writes <= 5000 / 50 + 10
-    for _ in range(5):
-        idle.take()
+    assert processes.reserved[0] - 5000 <= 50
+    assert all(idle.take() for _ in range(5))
     assert processes.reserved[1] < 2 * 5
+
+
+def test_the_last_calls_are_left_to_others(processes: Processes) -> None:
+    busy = processes.leases()
+    assert all(busy.take() for _ in range(280))
+    assert processes.reserved[0] - 280 <= (300 - 280) / 8
 
 
 def test_who_was_refused_does_not_write_again_for_a_second(processes: Processes) -> None:
