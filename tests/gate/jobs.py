@@ -4,25 +4,79 @@ from __future__ import annotations
 
 import json
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Protocol
+from functools import partial
+from importlib import import_module, reload
+from types import SimpleNamespace
+from typing import Any, Final
 from urllib.parse import urlencode
 
+import pytest
+
 from dynamodb_counters import Aggregate, Count, Event, Packed, Ranking, Sum, Window
+from dynamodb_counters._backfill.backfill import Backfill
+from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters._declarations import flatten
 from dynamodb_counters._declarations.codec import encode
-from tests.gate.template import Resource, Template
+from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
+from dynamodb_counters._table import Table
+from dynamodb_counters.handlers.verifier import work_on_schedule
+from simulation.handler_process import LAMBDA_CONTEXT
+from simulation.memory_table import MemoryTable
+from simulation.queue.sqs import SQS, Queue
+from simulation.recorded_stream import RecordedStream
+from tests.exactly_once.test_backfill_source import ARN, BUYERS, SPENT, Shop
+from tests.gate.calls import Calls
+from tests.gate.roles import named
+from tests.gate.template import Resource, Template, variables
 from tests.unit.fold.streams import image, record
-from tests.unit.handlers.test_notifier import BUSY, crossed
+from tests.unit.handlers.test_notifier import BUSY, Bus, crossed
+from tests.unit.http.functions import Function
 from tests.unit.http.handlers import request
+from tests.unit.quarantine.buckets import Bucket
 
 _JSON: Final = {"content-type": "application/json"}
+_LONG: Final = SimpleNamespace(**{**vars(LAMBDA_CONTEXT), "get_remaining_time_in_millis": lambda: 900_000})
+Invoke = Callable[[dict[str, Any]], dict[str, Any]]
 
 
-class Invoke(Protocol):
-    """Invokes a function with an event, while DynamoDB answers or throttles everything."""
+def table_of(calls: Calls) -> MemoryTable:
+    """Return an empty table of which the calls are noted."""
+    table: MemoryTable = calls.note(
+        "dynamodb", MemoryTable(time.time, name="table", indexes={RANKING_INDEX: (LEADERBOARD, SCORE)})
+    )
+    return table
 
-    def __call__(self, event: dict[str, Any], *, throttled: bool = False) -> dict[str, Any]: ...
+
+def run(template: Template, function: Resource) -> Calls:
+    """Have a function do its job in two processes; its table, queues and bucket are named by their kinds."""
+    handler, calls = str(function["Handler"]).split(".")[-2], Calls()
+    if handler == "verifier":
+        verify(calls)
+        return calls
+    given = variables(function)
+    environment = {name: value if isinstance(value, str) else named(template, value) for name, value in given.items()}
+    table, queues = table_of(calls), defaultdict[str, Queue](lambda: Queue(time.time))
+    services = {
+        "events": calls.note("events", Bus()),
+        "s3": calls.note("s3", Bucket(time.time())),
+        "sqs": calls.note("sqs", SQS(queues)),
+    }
+    with calls.logged(), pytest.MonkeyPatch.context() as patch:
+        # Pauses between tries are none of our business.
+        defaults = tuple(_no_pause if one is time.sleep else one for one in Table.__init__.__defaults__ or ())
+        patch.setattr(Table.__init__, "__defaults__", defaults)
+        # The second process knows nothing of what the first one has done, and does some of it for that reason.
+        for process in range(2):
+            invoke = Function(str(function["Handler"]), environment | DECLARED.get(handler, {}), table, services)
+            JOBS[handler](invoke, calls, [*events_of_rules(template, function)], process)
+    return calls
+
+
+def _no_pause(seconds: float) -> None:
+    """Wait for nothing."""
 
 
 VIEW: Final = Event("view", key=("url", "time", "clientId"))
@@ -48,7 +102,7 @@ def _view(number: int, **more: Any) -> dict[str, Any]:
     return {"url": "/", "time": _now(seconds=number), "clientId": f"c{number}", **more}
 
 
-def aggregate(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
+def aggregate(invoke: Invoke, calls: Calls, rules: list[dict[str, Any]], process: int) -> None:
     """Count, quarantine what cannot be, meet many shards, end a window, take a deployment over, run on schedule."""
     for event in rules:
         invoke(event)
@@ -94,7 +148,7 @@ def events_of_rules(template: Template, function: Resource) -> Iterator[dict[str
                 yield {"source": pattern["source"][0], "detail-type": pattern["detail-type"][0], "detail": detail}
 
 
-def consume(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
+def consume(invoke: Invoke, calls: Calls, rules: list[dict[str, Any]], process: int) -> None:
     """Accept, meet duplicates, no event, what no item can hold, what is too late, what is not JSON, throttling."""
     views = [_view(number) for number in range(5)]
     bodies = [
@@ -110,7 +164,10 @@ def consume(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
         invoke({"Records": [_message(number, body) for number, body in enumerate(bodies)]})
     if process == 0:
         # A message that is refused for a while must come back.
-        invoke({"Records": [_message(9, json.dumps(_view(9)))]}, throttled=True)
+        calls.throttled = True
+        [again] = invoke({"Records": [_message(9, json.dumps(_view(9)))]})["batchItemFailures"]
+        assert again == {"itemIdentifier": "9"}
+        calls.throttled = False
 
 
 def _message(number: int, body: str) -> dict[str, Any]:
@@ -128,14 +185,14 @@ def _message(number: int, body: str) -> dict[str, Any]:
     }
 
 
-def receive(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
+def receive(invoke: Invoke, calls: Calls, rules: list[dict[str, Any]], process: int) -> None:
     """Take an event, and so many that they are several messages."""
     for events in ([_view(1)], [_view(number, more="x" * 1500) for number in range(200)]):
         answer = invoke(request("POST", "/events", body=json.dumps(events), headers=_JSON))
         assert answer["statusCode"] == 202, answer
 
 
-def read(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
+def read(invoke: Invoke, calls: Calls, rules: list[dict[str, Any]], process: int) -> None:
     """Ask for everything that is served."""
     of_url, span = {"url": "/"}, {"last": "1h"}
     paths: list[tuple[str, dict[str, str]]] = [
@@ -153,13 +210,64 @@ def read(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
         assert answer["statusCode"] == 200, (one, answer)
 
 
-def notify(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
+def notify(invoke: Invoke, calls: Calls, rules: list[dict[str, Any]], process: int) -> None:
     """Deliver crossings."""
     assert invoke({"Records": crossed(BUSY, units=[1, 1, 1])}) == {"batchItemFailures": []}
 
 
-PLAIN, PACKED = encode((VIEW,)), encode((HIT,))
-JOBS: Final[dict[str, Callable[[Invoke, list[dict[str, Any]], int], None]]] = {
+class Streams:
+    """A client of streams, each by its ARN; one is read at a time."""
+
+    exceptions = RecordedStream.exceptions
+
+    def __init__(self, streams: dict[str, Any]) -> None:
+        self._streams = streams
+
+    def describe_stream(self, **request: Any) -> Any:
+        return self._streams[request["StreamArn"]].describe_stream(**request)
+
+    def get_shard_iterator(self, **request: Any) -> Any:
+        self._current = self._streams[request["StreamArn"]]
+        return self._current.get_shard_iterator(**request)
+
+    def get_records(self, **request: Any) -> Any:
+        return self._current.get_records(**request)
+
+
+def verify(calls: Calls) -> None:
+    """Compare the counts of a table and of a source table, of which a record is not counted yet."""
+    shop = Shop(flatten([SPENT, BUYERS]))
+    assert [*Backfill(**shop.runner()).steps()][-1].phase == "complete"
+    shop.sleep(61)
+    client: Any = shop.client
+    describe = client.describe_table
+
+    def described(**request: Any) -> Any:
+        answer = describe(**request)
+        answer["Table"]["StreamSpecification"] = {"StreamViewType": "NEW_AND_OLD_IMAGES"}
+        return answer
+
+    client.describe_table = described
+    streams = Streams(
+        {
+            str(one.stream.arn): calls.note("dynamodbstreams", one.stream, f"{name}/stream")
+            for one, name in ((shop.counts, "table"), (shop.orders, "source table"))
+        }
+    )
+    table = Table("counters", calls.note("dynamodb", client), clock=shop.clock, sleep=shop.sleep)
+    make = partial(Verification.of_table, table, streams, now=shop.clock, segments=1)
+    with calls.logged(), pytest.MonkeyPatch.context() as patch:
+        for variable in ("AWS_LAMBDA_FUNCTION_NAME", "POWERTOOLS_METRICS_NAMESPACE", "POWERTOOLS_SERVICE_NAME"):
+            patch.setenv(variable, "verifier")
+        module = reload(import_module("dynamodb_counters.handlers.verifier"))
+        patch.setattr(module, "verifier", lambda: partial(work_on_schedule, table, make, shop.clock))
+        shop.put(100, 7)
+        module.handler({"begin": True}, _LONG)
+    kinds = {"counters": "table", ARN: "source table"}
+    calls.permissions = {(action, kinds.get(resource, resource)) for action, resource in calls.permissions}
+
+
+JOBS: Final[dict[str, Callable[[Invoke, Calls, list[dict[str, Any]], int], None]]] = {
     "aggregator": aggregate,
     "ingest_queue": consume,
     "notifier": notify,
@@ -168,7 +276,7 @@ JOBS: Final[dict[str, Callable[[Invoke, list[dict[str, Any]], int], None]]] = {
 }
 DECLARED: Final[dict[str, dict[str, str]]] = {
     "aggregator": {"DECLARATIONS": encode((ROLLING, VIEWS))},
-    "ingest_http": {"DECLARATIONS": PLAIN, "MAX_BODY_BYTES": "1000000"},
+    "ingest_http": {"DECLARATIONS": encode((VIEW,)), "MAX_BODY_BYTES": "1000000"},
     "api": {"DECLARATIONS": encode((ROLLING, SPREAD, VIEWS)), "EVENTS": encode((HIT, VIEW))},
 }
 """Declarations of the handlers instead of the template's: all that they know."""

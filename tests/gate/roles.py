@@ -34,11 +34,11 @@ def kind(template: Template, resource: Resource) -> str:
 
 def allowed(template: Template, function: Resource) -> set[Permission]:
     """Permissions by the policies of a function's role, but for keys."""
-    found = {(one.action, _named(template, one.resource)) for one in template.allowed(function["Role"])}
+    found = {(one.action, named(template, one.resource)) for one in template.allowed(function["Role"])}
     return {(action, resource) for action, resource in found if not action.startswith(_KEY_ACTIONS)}
 
 
-def _named(template: Template, resource: Any) -> str:
+def named(template: Template, resource: Any) -> str:
     if isinstance(resource, str):
         return resource
     parts = resource["Fn::Join"][1] if "Fn::Join" in resource else [resource]
@@ -69,7 +69,7 @@ def of_services(template: Template, function: Resource) -> Iterator[Permission]:
         yield from ((f"ec2:{action}", "network") for action in (*interfaces, *addresses))
     for mapping, one in template.mappings("stream"):
         if one is function:
-            stream = _named(template, mapping["EventSourceArn"])
+            stream = named(template, mapping["EventSourceArn"])
             reads = ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")
             yield from ((f"dynamodb:{action}", stream) for action in reads)
             yield from (("s3:ListBucket", "bucket"), ("s3:PutObject", "bucket/*"))

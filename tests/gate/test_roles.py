@@ -1,34 +1,49 @@
-"""Each role allows what its function calls, and nothing else: the calls are noted while the handlers run."""
+"""Each role allows what its function calls, and each grant its job, and nothing else: the calls are noted."""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator
+import json
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import pytest
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_kms as kms
 
+from cdk_dynamodb_counters import DedupCounterTable
+from dynamodb_counters import Aggregate, Count, Counter, Counters, Event, Packed, Quota, Sum, Window
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations.codec import decode
-from simulation.engines import Engine
+from dynamodb_counters._erase.eraser import Eraser
+from dynamodb_counters._table import Table
 from tests.gate import jobs, roles
-from tests.gate.calls import Permission
-from tests.gate.deployed import Deployed
-from tests.gate.template import Resource, Template, variables
+from tests.gate.calls import Calls, Permission
+from tests.gate.template import Resource, Template, listed, variables
 from tests.gate.templates import names, templates
+from tests.unit.fold.streams import image, record
+from tests.unit.infra.support import new_role, new_stack, synthesized
 
 _RUN_IN: Final = {
     "aggregator": "aggregator_minimal",
     "api": "api_everything",
     "ingest_http": "ingest_minimal",
     "ingest_queue": "ingest_minimal",
-    "notifier": "thresholds_minimal",
     "ingest_queue, packed": "ingest_packed",
+    "notifier": "thresholds_minimal",
+    "verifier": "aggregator_verified",
 }
 """The template that each handler runs in."""
 
-_LISTED: Final = {"verifier"}
-"""Handlers that need minutes of DynamoDB's time: the snapshot aggregator_verified lists what their roles allow."""
+VIEW = Event("view", pk="URL#{url}", sk="T#{time}")
+HIT = Event("hit", pk="HIT#{url}", sk="T#{time}", packed=Packed("time"))
+VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count(), "bytes": Sum("bytes")})
+ROLLING = Window("rolling", VIEW, pk="URL#{url}", time="time")
+STOCK = Counter("stock", by="sku")
+TIME = "2026-01-01T00:00:00Z"
+VALUES = {"url": "/", "time": TIME, "bytes": 1}
 
 
 def handler(function: Resource) -> str:
@@ -47,51 +62,133 @@ def functions(template: Template) -> Iterator[Resource]:
 
 
 @cache
-def called(name: str, endpoint_url: str) -> frozenset[Permission]:
-    """Permissions that a handler's calls need, by kind of resource."""
+def called(name: str) -> Calls:
+    """What a handler calls, and the metrics that it emits."""
     template = templates()[_RUN_IN[name]]
-    base = name.partition(",")[0]
-    [function] = [one for one in functions(template) if handler(one).partition(",")[0] == base]
-    deployed = Deployed(template, endpoint_url, uuid.uuid4().hex[:8])
-    job = jobs.JOBS.get(name, jobs.JOBS[base])
-    needed: set[Permission] = set()
-    # The second process knows nothing of what the first one has done, and does some of it for that reason.
-    for process in range(2):
-        with deployed.running(function, **jobs.DECLARED.get(base, {})) as (invoke, calls):
-            job(invoke, [*jobs.events_of_rules(template, function)], process)
-            needed |= deployed.needs(calls)
-    return frozenset(needed)
+    [function] = [one for one in functions(template) if handler(one) == name or (handler(one) + ", packed") == name]
+    return jobs.run(template, function)
 
 
-@pytest.fixture
-def emulator(ministack_engine: Engine) -> str:
-    assert ministack_engine.endpoint_url is not None
-    return ministack_engine.endpoint_url
+def needed(template: Template, function: Resource) -> set[Permission]:
+    """What a function and the services around it need, of what is in its template."""
+    found = {*called(handler(function)).permissions, *roles.of_services(template, function)}
+    if "SOURCE_TABLE_ARN" in variables(function):
+        # Once, before it registers the first names: tests/exactly_once/test_backfill_source.py.
+        found.add(("dynamodb:DescribeTable", "source table"))
+    elif not any(template.each("DynamoDB::Table")):
+        found = {one for one in found if not one[1].startswith("source table")}
+    if not any("GlobalSecondaryIndexes" in table.properties for table in template.each("DynamoDB::GlobalTable")):
+        found = {one for one in found if "/index/" not in one[1]}
+    return found
 
 
 @pytest.mark.parametrize("template", names())
-def test_each_role_fits_what_its_function_does(template: str, emulator: str) -> None:
+def test_each_role_fits_what_its_function_does(template: str) -> None:
     whole = templates()[template]
     for function in functions(whole):
-        if handler(function) in _LISTED:
-            continue
-        granted = roles.allowed(whole, function)
-        needed = {*called(handler(function), emulator), *roles.of_services(whole, function)}
-        if "SOURCE_TABLE_ARN" in variables(function):
-            # Once, before it registers the first names: tests/exactly_once/test_backfill_source.py.
-            needed.add(("dynamodb:DescribeTable", "source table"))
-        if not any("GlobalSecondaryIndexes" in table.properties for table in whole.each("DynamoDB::GlobalTable")):
-            needed = {one for one in needed if "/index/" not in one[1]}
-        assert roles.denied(granted, needed) == set(), f"{function.id} may not"
-        assert roles.unused(granted, needed) == set(), f"{function.id} may, and does not"
+        granted, wanted = roles.allowed(whole, function), needed(whole, function)
+        assert roles.denied(granted, wanted) == set(), f"{function.id} may not"
+        assert roles.unused(granted, wanted) == set(), f"{function.id} may, and does not"
         usable, encrypted = roles.keys(whole, function)
         assert usable == encrypted, f"{function.id}: keys"
 
 
 def test_missing_and_idle_permissions_are_both_found() -> None:
-    granted, needed = (
+    granted, wanted = (
         {("s3:PutObject", "bucket/*"), ("sqs:A", "queue")},
         {("s3:PutObject", "bucket/a"), ("sqs:B", "queue")},
     )
-    assert roles.denied(granted, needed) == {("sqs:B", "queue")}
-    assert roles.unused(granted, needed) == {("sqs:A", "queue")}
+    assert roles.denied(granted, wanted) == {("sqs:B", "queue")}
+    assert roles.unused(granted, wanted) == {("sqs:A", "queue")}
+
+
+def _batch(first: int, *sizes: int | str) -> dict[str, Any]:
+    images = [image("view", pk="URL#/", sk=f"T#{TIME}", url="/", time=TIME, bytes=size) for size in sizes]
+    records = [record(10**21 + number, new, created=time.time()) for number, new in enumerate(images, start=first)]
+    return {"Records": records, "shardId": "shardId-1", "state": {}}
+
+
+def _accept_packed(counters: Counters) -> None:
+    assert [outcome.status for outcome in counters.accept_many(HIT, [VALUES, VALUES])] == ["accepted", "duplicate"]
+    # Another process, which reads what this one has written.
+    again = Counters("table", client=counters._table.client)
+    assert again.accept(HIT, VALUES).status == "duplicate"
+    assert again.retract(HIT, VALUES)
+
+
+def _redrive(counters: Counters) -> None:
+    [entry, *_] = counters.quarantined()
+    assert counters.redrive(entry)
+
+
+def _erase(counters: Counters) -> None:
+    counters.accept(VIEW, VALUES)
+    counters.accept_many(HIT, [VALUES])
+    for event in (VIEW, HIT):
+        erased = Eraser(counters._table, event, {"time": TIME}).erase("keep")
+        assert (erased.events + erased.packed, bool(erased.quarantined)) == (1, event == VIEW)
+
+
+def _read(counters: Counters) -> None:
+    counters.get(VIEWS, {"url": "/"})
+    counters.get_many([(VIEWS, {"url": url}) for url in "ab"])
+    counters.window(ROLLING, url="/").last(timedelta(hours=24))
+    assert [*counters.events(VIEW, {"url": "/"}), *counters.events(HIT)] == []
+    assert counters.explain(VIEWS, {"url": "/"}).difference
+
+
+def _lease(counters: Counters) -> None:
+    with counters.leases(Quota("calls", limit=10, per="day", by=("customer",)), {"customer": "c1"}) as leases:
+        assert [leases.take(), leases.take(2)] == [True, True]
+
+
+GRANTS: Final[dict[str, tuple[Callable[[Counters], object], tuple[Event, ...]]]] = {
+    "accept": (lambda counters: (counters.accept(VIEW, VALUES), counters.accept_many(VIEW, [VALUES])), (VIEW,)),
+    "accept, packed": (_accept_packed, (HIT,)),
+    "record_once": (lambda counters: counters.record_once(VIEW, VALUES, [VIEWS, ROLLING]), ()),
+    "increment": (lambda counters: counters.increment(STOCK, sku="a"), ()),
+    "erase": (_erase, ()),
+    "leases": (_lease, ()),
+    "retract": (lambda counters: counters.retract(VIEW, VALUES), ()),
+    "reset": (lambda counters: (counters.increment(STOCK, sku="a"), counters.reset(STOCK, sku="a")), ()),
+    "redrive": (_redrive, ()),
+    "read": (_read, ()),
+}
+"""The job of each grant, and the events that it names."""
+
+
+@pytest.mark.parametrize("grant", GRANTS)
+def test_each_grant_fits_its_job(grant: str) -> None:
+    calls, (job, events) = Calls(), GRANTS[grant]
+    client: Any = jobs.table_of(Calls())
+    aggregator = Aggregator(Table("table", client), (VIEWS, ROLLING, STOCK), quarantine_retention_seconds=86_400.0)
+    # One is counted, one quarantined; the second batch's sum has more digits than an item can hold.
+    for batch in (_batch(1, 1, "x"), _batch(3, 10**38 - 1, 10**38 - 1)):
+        aggregator.handle(batch)
+    if grant == "erase":  # Nothing is erased while a copy waits.
+        assert all(map(Counters("table", client=client).redrive, Counters("table", client=client).quarantined()))
+    job(Counters("table", client=calls.note("dynamodb", client)))
+
+    stack = new_stack(region="us-east-1")
+    encryption = dynamodb.TableEncryptionV2.customer_managed_key(kms.Key(stack, "Key"))
+    counters = DedupCounterTable(stack, "Counters", encryption=encryption, ranking_index=True)
+    getattr(counters, f"grant_{grant.partition(',')[0]}")(new_role(stack), *events)
+    template = Template(grant, dict(synthesized(stack).to_json()))
+    [policy] = template.each("IAM::Policy")
+    statements = policy["PolicyDocument"]["Statement"]
+    allowed = {
+        (action, roles.named(template, resource), json.dumps(statement.get("Condition")))
+        for statement in statements
+        for action in listed(statement["Action"])
+        for resource in listed(statement["Resource"])
+    }
+    only = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["LEASES#*"]}} if grant == "leases" else None
+    wanted = {(action, resource, json.dumps(only)) for action, resource in calls.permissions}
+    wanted |= {("dynamodb:Query", "table/index/*", "null")} if grant == "read" else set()
+    keys = ["Decrypt"] if grant == "read" else ["Decrypt", "Encrypt", "GenerateDataKey*", "ReEncrypt*"]
+    assert allowed == wanted | {(f"kms:{key}", "key", "null") for key in keys}
+
+
+def test_every_grant_has_a_job() -> None:
+    grants = {name.removeprefix("grant_") for name in dir(DedupCounterTable) if name.startswith("grant_")}
+    assert {name.partition(",")[0] for name in GRANTS} == grants
