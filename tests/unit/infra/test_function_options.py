@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aws_cdk import CfnParameter, Stack
+from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk.assertions import Template
 from aws_cdk.aws_lambda import FunctionOptions
@@ -18,8 +17,7 @@ from aws_cdk.aws_lambda import FunctionOptions
 import dynamodb_counters
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, ThresholdEvents
 from cdk_dynamodb_counters._functions import VARIABLES
-from dynamodb_counters.errors import InvalidArgumentError
-from tests.unit.infra.support import PACKED, VIEWS, actions, build, each, new_app, private_vpc, statements, synthesized
+from tests.unit.infra.support import actions, build, each, new_app, private_vpc, statements, synthesized
 
 CONSTRUCTS = (StreamAggregator, ThresholdEvents, EventIngest, CounterApi)
 
@@ -67,29 +65,9 @@ def test_a_boundary_holds_for_every_role(mode: str, stack: Stack) -> None:
     assert [role.get("PermissionsBoundary") for role in roles] == [stack.resolve(boundary.managed_policy_arn)] * 5
 
 
-@pytest.mark.parametrize(
-    "own",
-    [
-        {"function_name": "counter"},
-        {"events": []},
-        {"log_retention": logs.RetentionDays.ONE_WEEK},
-        {"logging_format": lambda_.LoggingFormat.TEXT},
-        {"application_log_level_v2": lambda_.ApplicationLogLevel.WARN},
-    ],
-    ids=lambda own: next(iter(own)),
-)
-def test_what_a_construct_chooses_itself_is_refused(own: dict[str, Any], stack: Stack) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"^invalid function_options.{next(iter(own))}="):
-        build(CounterApi, stack, function_options=FunctionOptions(**own))
-
-
-def test_a_variable_is_added_unless_handlers_read_it(stack: Stack, counters: DedupCounterTable) -> None:
+def test_a_variable_is_added(stack: Stack, counters: DedupCounterTable) -> None:
     build(StreamAggregator, stack, table=counters, function_options=FunctionOptions(environment={"MORE": "yes"}))
     assert each(synthesized(stack), "AWS::Lambda::Function")[0]["Environment"]["Variables"]["MORE"] == "yes"
-    for name in VARIABLES:
-        wrong = FunctionOptions(environment={"MORE": "yes", name: "other"})
-        with pytest.raises(InvalidArgumentError, match=f"^invalid function_options.environment='{name}'"):
-            CounterApi(stack, f"Of{name}", table=counters, shown=[VIEWS], function_options=wrong)
 
 
 def test_all_variables_are_known_that_handlers_read() -> None:
@@ -99,15 +77,3 @@ def test_all_variables_are_known_that_handlers_read() -> None:
     reading = re.compile(r'environ(?:\.get\(|\[)"(\w+)"|"(\w+)" in os\.environ')
     names = {name for path in paths for pair in reading.findall(path.read_text()) for name in pair if name}
     assert names - {"AWS_ACCESS_KEY_ID", "PATH"} <= {*VARIABLES}
-
-
-def test_a_reservation_is_enough_for_the_consumers(stack: Stack, counters: DedupCounterTable) -> None:
-    one = FunctionOptions(reserved_concurrent_executions=1)
-    with pytest.raises(
-        InvalidArgumentError, match=r"^invalid reserved_concurrent_executions=1: expected at least max_concurrency"
-    ):
-        build(EventIngest, stack, table=counters, event=PACKED, function_options=one)
-    later: Any = CfnParameter(stack, "Later", type="Number").value_as_number
-    number = FunctionOptions(reserved_concurrent_executions=later)
-    build(EventIngest, stack, table=counters, event=PACKED, function_options=number)
-    build(EventIngest, stack, table=counters, construct_id="Plain", function_options=one)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
-from hashlib import sha256
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -14,14 +12,12 @@ from aws_cdk.assertions import Annotations, Match
 from aws_cdk.aws_sns import Topic
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter
-from dynamodb_counters import Attr
 from dynamodb_counters._declarations import Aggregate, Count, Distinct, Event, Window
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import (
     ROLLING,
     SITE,
-    TOP,
     VIEW,
     VIEWS,
     build,
@@ -29,7 +25,6 @@ from tests.unit.infra.support import (
     each,
     environment,
     new_app,
-    new_role,
     new_stack,
     synthesized,
 )
@@ -65,21 +60,6 @@ def test_aggregator_may_stand_in_another_stack_than_the_table() -> None:
     synthesized(compute).resource_count_is("AWS::Lambda::EventSourceMapping", 1)
 
 
-def test_root_may_be_an_implicit_app() -> None:
-    stack = Stack()
-    counters = DedupCounterTable(stack, "Counters")
-    WindowedCounter(stack, "Rolling", table=counters, window=ROLLING)
-    StreamAggregator(stack, "Aggregator", table=counters)
-    with pytest.raises(InvalidArgumentError, match="the one at 'Default/Aggregator'"):
-        StreamAggregator(stack, "Second", table=counters)
-
-
-@pytest.mark.usefixtures("aggregator")
-def test_second_aggregator_is_refused_with_the_way_out(stack: Stack, counters: DedupCounterTable) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"one StreamAggregator per table.*'Test/Aggregator'.*add_aggregate"):
-        StreamAggregator(stack, "Second", table=counters, aggregates=[SITE])
-
-
 @pytest.mark.usefixtures("aggregator")
 def test_a_second_aggregator_of_a_class_of_its_own_is_refused(stack: Stack, counters: DedupCounterTable) -> None:
     class Own(StreamAggregator):
@@ -95,39 +75,9 @@ def test_window_that_nothing_counts_is_an_error_at_synth(stack: Stack) -> None:
         synthesized(stack)
 
 
-def test_contradicting_declarations_are_refused_where_they_are_made(
-    counters: DedupCounterTable, aggregator: StreamAggregator
-) -> None:
-    same_name = Window("views", VIEW, pk="CLIENT#{clientId}", time="time")
-    with pytest.raises(InvalidArgumentError, match=r"^invalid name='views'"):
-        WindowedCounter(aggregator, "Rolling", table=counters, window=same_name)
-    other_event = Event("view", pk="ELSE#{url}", sk="T#{time}", retention=timedelta(days=1))
-    with pytest.raises(InvalidArgumentError, match=r"^invalid name='view'"):
-        aggregator.add_aggregate(Aggregate("else", other_event, pk="E#{url}", sk="S", measures={"n": Count()}))
-    assert declared(synthesized(aggregator)) == ["views"]
-
-
 PLAYERS = Aggregate("players", VIEW, pk="CLIENT#{clientId}", sk="VIEWS", measures={"n": Count()})
 ACTIVE = Aggregate("active", PLAYERS, pk="SITE", sk="ACTIVE", measures={"players": Count()})
 # Names that do not compress.
-NAMES = [f"a{sha256(str(index).encode()).hexdigest()[:16]}" for index in range(300)]
-MANY = [Aggregate(name, VIEW, pk=f"{name}#{{url}}", sk="S", measures={"n": Count()}) for name in NAMES]
-
-
-@pytest.mark.parametrize(
-    ("aggregates", "message"),
-    [
-        ([], "nothing is counted"),
-        ([ACTIVE], "invalid source='players': expected an aggregate that is declared with 'active'"),
-        ([TOP], "the table has no 'ranking' index, which 'top' needs"),
-        (MANY, r"takes \d+ bytes as JSON, \d+ of them for DECLARATIONS, but Lambda allows 4096: declare less"),
-    ],
-    ids=["nothing", "source-missing", "index-missing", "too-many"],
-)
-def test_uncountable_aggregates_are_refused_at_synth(aggregates: list[Aggregate], message: str, stack: Stack) -> None:
-    build(StreamAggregator, stack, aggregates=aggregates)
-    with pytest.raises(RuntimeError, match=message):
-        synthesized(stack)
 
 
 def test_aggregate_over_another_may_be_declared_before_it(aggregator: StreamAggregator) -> None:
@@ -142,46 +92,7 @@ def test_declarations_of_several_aggregates_are_taken_apart(aggregator: StreamAg
 
 
 # With the id STATISTICS, a note has the key of a group of VIEWS, and its attribute `views` is that group's measure.
-NOTE = Event("note", pk="URL#{url}", sk="{id}")
 MEMO = Event("memo", pk="URL#{url}", sk="MEMO#{id}")
-ENTRANCES: dict[str, Callable[[Stack, DedupCounterTable, Event], object]] = {
-    "ingest": lambda stack, counters, event: build(
-        EventIngest, stack, table=counters, event=event, construct_id=event.name
-    ),
-    "listed": lambda stack, counters, event: build(
-        CounterApi, stack, table=counters, shown=[SITE], events=[event], construct_id=event.name
-    ),
-    "grant_accept": lambda stack, counters, event: counters.grant_accept(new_role(stack, event.name), event),
-    "grant_record_once": lambda stack, counters, event: counters.grant_record_once(new_role(stack, event.name), event),
-}
-
-
-@pytest.mark.usefixtures("aggregator")
-@pytest.mark.parametrize("entrance", ENTRANCES)
-def test_an_event_that_nothing_counts_cannot_be_a_count(
-    entrance: str, stack: Stack, counters: DedupCounterTable
-) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"^invalid pk=.*: expected keys that cannot match .* 'views'"):
-        ENTRANCES[entrance](stack, counters, NOTE)
-    ENTRANCES[entrance](stack, counters, MEMO)
-
-
-@pytest.mark.parametrize("entrance", ENTRANCES)
-def test_a_count_declared_after_an_event_that_it_could_be_is_refused(
-    entrance: str, stack: Stack, counters: DedupCounterTable
-) -> None:
-    ENTRANCES[entrance](stack, counters, NOTE)
-    with pytest.raises(InvalidArgumentError, match=r"^invalid pk=.* cannot match items of 'views'"):
-        build(StreamAggregator, stack, table=counters)
-
-
-def test_events_of_a_table_are_checked_against_each_other(stack: Stack) -> None:
-    letter = Event("letter", pk="URL#{page}", sk="MEMO#{letter}")
-    with pytest.raises(InvalidArgumentError, match=r"^invalid pk=.*: .* cannot match items of 'letter'"):
-        DedupCounterTable(stack, "Counters", events=[MEMO, letter])
-    again = Event("memo", pk="MEMO#{url}", sk="{id}")
-    with pytest.raises(InvalidArgumentError, match=r"^invalid name='memo': expected one declaration per name"):
-        DedupCounterTable(stack, "Notes", events=[MEMO]).grant_accept(new_role(stack), again)
 
 
 def test_declarations_over_an_event_are_known_where_it_comes_in(stack: Stack, counters: DedupCounterTable) -> None:
@@ -190,16 +101,6 @@ def test_declarations_over_an_event_are_known_where_it_comes_in(stack: Stack, co
     build(StreamAggregator, stack, table=counters, aggregates=[VIEWS, PLAYERS, ACTIVE, other])
     build(WindowedCounter, stack, table=counters)
     assert _counting(stack) == [(PLAYERS, ROLLING, VIEWS)] * 2
-
-
-def test_declarations_that_count_an_event_have_to_fit_into_the_environment_of_an_ingest(stack: Stack) -> None:
-    counters = DedupCounterTable(stack, "Counters")
-    build(EventIngest, stack, table=counters)
-    build(StreamAggregator, stack, table=counters, aggregates=MANY)
-    with pytest.raises(
-        RuntimeError, match=r"takes \d+ bytes as JSON, \d+ of them for AGGREGATES, but Lambda allows 4096"
-    ):
-        synthesized(stack)
 
 
 def test_events_that_nothing_counts_have_no_declarations_to_fit(stack: Stack, counters: DedupCounterTable) -> None:
@@ -212,34 +113,6 @@ def _counting(stack: Stack) -> list[Any]:
     functions = each(synthesized(stack), "AWS::Lambda::Function")
     variables = [function["Environment"]["Variables"] for function in functions]
     return [decode(known["AGGREGATES"]) for known in variables if "AGGREGATES" in known]
-
-
-@pytest.mark.parametrize("comes_first", ["api", "aggregator"])
-def test_an_api_shows_no_other_definition_of_what_is_counted(
-    comes_first: str, stack: Stack, counters: DedupCounterTable
-) -> None:
-    other = replace(VIEWS, where=Attr("url").ne("/"))
-    makes: dict[str, Callable[[], object]] = {
-        "api": lambda: build(CounterApi, stack, table=counters, shown=[other]),
-        "aggregator": lambda: build(StreamAggregator, stack, table=counters),
-    }
-    makes.pop(comes_first)()
-    [makes_other] = makes.values()
-    with pytest.raises(InvalidArgumentError, match=r"^invalid name='views': expected one declaration per name"):
-        makes_other()
-
-
-def test_two_apis_show_one_definition_of_a_name(stack: Stack, counters: DedupCounterTable) -> None:
-    build(CounterApi, stack, table=counters)
-    build(CounterApi, stack, table=counters, construct_id="Again")
-    with pytest.raises(InvalidArgumentError, match=r"^invalid name='views': expected one declaration per name"):
-        build(CounterApi, stack, table=counters, shown=[replace(VIEWS, sk="OTHER")], construct_id="Other")
-
-
-def test_an_event_comes_in_as_it_is_counted(stack: Stack, counters: DedupCounterTable) -> None:
-    build(EventIngest, stack, table=counters, event=replace(VIEW, retention=timedelta(days=1)))
-    with pytest.raises(InvalidArgumentError, match=r"^invalid name='view': expected one declaration per name"):
-        build(StreamAggregator, stack, table=counters)
 
 
 def test_declarations_that_an_api_shows_uncounted_are_a_warning(stack: Stack, counters: DedupCounterTable) -> None:
@@ -260,10 +133,3 @@ def test_declarations_that_an_api_shows_uncounted_are_a_warning(stack: Stack, co
         "/Test/Api": "Nothing in this app counts 'players', 'site', which this API shows",
         "/Test/Notes": "Nothing in this app counts 'memo', which this ingest takes",
     }
-
-
-def test_declarations_that_are_shown_match_no_item_of_another(stack: Stack, counters: DedupCounterTable) -> None:
-    build(StreamAggregator, stack, table=counters)
-    same_item = replace(VIEWS, name="visits")
-    with pytest.raises(InvalidArgumentError, match=r"^invalid pk=.*: expected keys that cannot match"):
-        build(CounterApi, stack, table=counters, shown=[same_item])

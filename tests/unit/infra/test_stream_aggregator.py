@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from aws_cdk import Duration, Stack
-from aws_cdk import aws_lambda as lambda_
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, StreamAggregator
 from dynamodb_counters._declarations import Counter
@@ -18,7 +17,7 @@ from dynamodb_counters._http.resources import openapi
 from simulation.clock import VirtualClock
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.metered_table import MeteredTable
-from tests.unit.infra.support import ROLLING, SITE, VIEW, VIEWS, build, new_stack, properties, synthesized
+from tests.unit.infra.support import ROLLING, VIEW, VIEWS, build, new_stack, properties, synthesized
 
 _HOUR = 3600.0
 
@@ -86,18 +85,6 @@ def test_metrics_take_what_those_of_cdk_take(stack: Stack, counters: DedupCounte
     assert aggregator.metric("Records").period.to_seconds() == 300
     with pytest.raises(TypeError, match="statistik"):
         aggregator.metric("LateEvents", statistik="Maximum")
-
-
-def test_a_second_mapping_of_the_function_is_refused_at_synth(stack: Stack, counters: DedupCounterTable) -> None:
-    aggregator = build(StreamAggregator, stack, table=counters)
-    aggregator.add_aggregate(SITE)
-    aggregator.function.add_event_source_mapping(
-        "Again",
-        event_source_arn=counters.table.table_stream_arn,
-        starting_position=lambda_.StartingPosition.LATEST,
-    )
-    with pytest.raises(RuntimeError, match="the function has another event source mapping, 'Again', and records"):
-        synthesized(stack)
 
 
 @pytest.fixture
