@@ -46,11 +46,11 @@ settings.load_profile(PROFILE)
 
 # One process runs all that share a deployment, DynamoDB Local, or the templates and the processes of the CDK.
 _SHARED = {
-    "deployed": re.compile(r"tests/e2e/test_(demo|deployment|edges|page)\.py"),
+    "deployed": re.compile(r"tests/e2e/test_(demo|edges|page)\.py"),
     "dynamodb_local": re.compile(r".*dynamodb_local|tests/(integration/|exactly_once/test_(crashes|lab)\.py)"),
     "stacks": re.compile(
-        r"tests/(gate/|unit/(infra/|demo/test_aws_smoke|http/test_direct_mode|test_mistakes)|e2e/test_readme)"
-        r"|tests/site/test_blocks\.py::test_blocks_run\[tutorials/blog"
+        r"tests/(gate/|unit/(infra/|demo/test_aws_smoke|http/test_direct_mode|test_mistakes))"
+        r"|tests/site/test_blocks\.py::test_blocks_run\[(../README|tutorials/blog)"
     ),
 }
 

@@ -15,10 +15,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from demo.platform.deployment import Deployment
-from dynamodb_counters._dev import cdk
 from dynamodb_counters._dev.emulator import Emulator
-from simulation.night import NIGHT
 from tests.conftest import IN_CI
 from tests.e2e.demonstration import PATIENCE_SECONDS, PROJECT, Run, demonstration, write_log
 from tests.integration import waiting
@@ -36,8 +33,6 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    # Names that anybody could have pointed at this machine.
-    "--host-resolver-rules=MAP *.example 127.0.0.1",
 ]
 
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -98,18 +93,9 @@ def demo_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 
 @pytest.fixture(scope="session")
-def deployment(request: pytest.FixtureRequest) -> Iterator[Deployment]:
-    """Return the example app, deployed: by day what the demonstration keeps."""
-    if not NIGHT:
-        yield request.getfixturevalue("demo_process").deployment()
-        return
-    with Emulator.start(max_seconds=3600) as emulator:
-        cdk.bootstrap(emulator)
-        yield Deployment(emulator, cdk.deploy(emulator, PROJECT))
-
-
-@pytest.fixture(scope="session")
-def blog(deployment: Deployment) -> Blog:
+def blog(demo_process: Run) -> Blog:
+    """Return the blog of the example app, which the demonstration keeps."""
+    deployment = demo_process.deployment()
     return Blog(deployment.emulator, dict(deployment.outputs["CountersBlog"]))
 
 

@@ -134,22 +134,3 @@ def test_an_app_is_deployed_counted_changed_and_gone(app: Path, tmp_path: Path) 
     finally:
         process.kill()
         process.wait()
-
-
-@pytest.mark.night
-def test_an_app_that_cannot_be_synthesized_ends_it_with_what_the_cli_says(app: Path, tmp_path: Path) -> None:
-    (app / "app.py").write_text("raise ValueError('no such table')")
-
-    done = subprocess.run(
-        [*_COUNTERS, "dev", "--port", "0", "--", "true"],
-        cwd=app,
-        env=_environment(tmp_path / "tmp"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert (done.returncode, done.stdout) == (2, "")
-    lines = done.stderr.splitlines()
-    assert "ValueError: no such table" in lines
-    assert lines[-1] == "error: `cdk deploy` ended with status 1"

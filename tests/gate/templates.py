@@ -260,6 +260,22 @@ BUILDS: dict[str, Callable[[Stack], object]] = {
 }
 
 
+def apart_verified(stack: Stack) -> None:
+    """Build a verifier of a source table, of a key and a bucket's key of its own."""
+    keys = [kms.Key(stack, name) for name in ("Key", "BucketKey")]
+    encrypted = {"encryption": dynamodb.TableEncryption.CUSTOMER_MANAGED, "encryption_key": keys[0]}
+    build(
+        StreamAggregator,
+        stack,
+        source_table=source_table(stack, **encrypted),
+        aggregates=[orders(TableKeys("id"))],
+        verify_every=Duration.days(1),
+        on_failure_bucket=s3.Bucket(stack, "Bucket", encryption_key=keys[1]),
+    )
+
+
+BESIDE: dict[str, Callable[[Stack], object]] = {"apart_verified": apart_verified}
+"""Builds that keep the rules, and have no snapshot."""
 CONSTRUCTS = (CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter)
 GIVEN: dict[str, set[str]] = {construct.__name__: set() for construct in CONSTRUCTS}
 """Arguments that the builds give to each construct."""
@@ -274,7 +290,7 @@ def built(name: str) -> Stack:
     with ExitStack() as patches:
         for construct in CONSTRUCTS:
             patches.enter_context(patch.object(construct, "__init__", _noting(construct.__name__, construct.__init__)))
-        BUILDS[name](stack)
+        (BUILDS | BESIDE)[name](stack)
     return stack
 
 
@@ -294,4 +310,4 @@ def templates() -> dict[str, Template]:
 
 def names() -> list[str]:
     """The names of all templates, known before any is built."""
-    return [*stacks(), *BUILDS]
+    return [*stacks(), *BUILDS, *BESIDE]

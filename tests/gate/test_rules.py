@@ -273,7 +273,20 @@ def caches_keep_what_is_protected_private(template: Template) -> Iterator[str]:
             yield f"{function.id}: answers are public behind an authorizer"
 
 
+@rule
+def routes_are_protected(template: Template) -> Iterator[str]:
+    """Nobody gets in without an authorizer, and no API takes any number of requests."""
+    for route in template.each("ApiGatewayV2::Route"):
+        if route["AuthorizationType"] in (None, "NONE"):
+            yield f"{route.id}: public"
+    for stage in template.each("ApiGatewayV2::Stage"):
+        if not {"ThrottlingBurstLimit", "ThrottlingRateLimit"} <= {*(stage["DefaultRouteSettings"] or ())}:
+            yield f"{stage.id}: not throttled"
+
+
 CHOSEN: Final = {
+    ("CountersBlog", "routes_are_protected"): "a public blog",
+    ("api_everything", "routes_are_protected"): "HttpNoneAuthorizer asks for it",
     ("table_everything", "tables_can_be_counted_and_restored"): "point_in_time_recovery=False asks for it",
     ("table_everything", "what_nothing_else_stores_is_retained"): "removal_policy=DESTROY asks for it",
 }

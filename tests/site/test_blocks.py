@@ -14,14 +14,16 @@ from tests.site.blocks import DOCS, PROJECT, Block, blocks, pages, run
 from tests.site.preludes import PRELUDES
 from tests.site.world import World
 
-PAGES = {str(page.relative_to(DOCS)): blocks(page) for page in pages()}
+README = "../README.md"
+PAGES = {README: blocks(DOCS / README), **{str(page.relative_to(DOCS)): blocks(page) for page in pages()}}
 _PRINTED = re.compile(r"print\([a-z.]+\)  # (.*)")
 NOT_RUN = 0
 """How many blocks are marked as such; each says why."""
 
 
 @pytest.mark.parametrize(
-    "name", [name if name == "tutorials/blog.md" else pytest.param(name, marks=pytest.mark.night) for name in PAGES]
+    "name",
+    [name if name in (README, "tutorials/blog.md") else pytest.param(name, marks=pytest.mark.night) for name in PAGES],
 )
 def test_blocks_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

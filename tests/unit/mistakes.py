@@ -86,35 +86,6 @@ WINDOWS: Final = (
     'Quota("calls", limit=100, per="day", tz="Berlin")',
 )
 
-COMPOSING: Final = (
-    'StreamAggregator(self, "Aggregator", table="counters", aggregates=[VIEWS])',
-    'StreamAggregator(self, "Aggregator", table=counters)',
-    'StreamAggregator(self, "Aggregator", table=counters, aggregates=[LAST_DAY])',
-    'StreamAggregator(self, "Aggregator", table=counters, aggregates=[VIEWS, replace(VIEWS, sk="OTHER")])',
-    'StreamAggregator(self, "Aggregator", table=counters, aggregates=[replace(VIEWS, sk="view#ALL")])',
-    'StreamAggregator(self, "Aggregator", table=counters, aggregates=[replace(VIEWS, ranking=Ranking("views", "URLS"))])',
-    'StreamAggregator(self, "Aggregator", table=counters, aggregates=[VIEWS], source_table=Table.from_table_name(self, "T", "orders"))',
-    'StreamAggregator(self, "A", table=counters, aggregates=[VIEWS]); StreamAggregator(self, "B", table=counters, aggregates=[SHOPS])',
-    'StreamAggregator(self, "A", table=DedupCounterTable.from_table_name(self, "T", "events"), aggregates=[VIEWS])',
-    'DedupCounterTable(self, "Uncounted")',
-    'DedupCounterTable(self, "Mine", table=TableV2(self, "T", partition_key=pk, sort_key=sk))',
-    'WindowedCounter(self, "Rolling", table=counters, window=VIEWS)',
-    'WindowedCounter(self, "Rolling", table=counters, window=LAST_DAY)',
-    'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=None)',
-    'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=HttpNoneAuthorizer())',
-    'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=iam, schema={"type": "objekt"})',
-    'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=iam, schema={"properties": {"url": {"minlength": 1}}})',
-    'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=iam)',
-    'EventIngest(self, "B", table=counters, event=ORDER, authorizer=iam, http_api=EventIngest(self, "A", table=counters, event=VIEW, authorizer=iam).http_api)',
-    'CounterApi(self, "Api", table=counters, shown=[VIEW])',
-    'CounterApi(self, "Api", table=counters, shown=[VIEWS])',
-    'ThresholdEvents(self, "Crossed", table=counters, thresholds=[VIEWS])',
-    'ThresholdEvents(self, "Crossed", table=counters, thresholds=[MANY])',
-    'StreamAggregator(self, "Aggregator", table=counters, aggregates=[SHOPS]); ThresholdEvents(self, "Crossed", table=counters, thresholds=[MANY])',
-    'ThresholdEvents(self, "A", table=counters, thresholds=[MANY]); ThresholdEvents(self, "B", table=counters, thresholds=[MANY])',
-    'ThresholdEvents(self, "Crossed", table=counters, thresholds=[MANY]).on_crossed("Full", level=500)',
-)
-
 WRITING: Final = (
     'Counters("counters", client=boto3.resource("dynamodb", region_name="eu-west-1"))',
     'counters.accept(VIEW, {"url": "/"})',

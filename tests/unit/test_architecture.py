@@ -48,7 +48,6 @@ from dynamodb_counters._table import Table
 from simulation.engines import Engine
 from simulation.memory_table import MemoryTable
 from tests.integration.stores import Store
-from tests.unit import test_rooms
 
 Item = dict[str, dict[str, Any]]
 
@@ -205,19 +204,6 @@ def test_every_bookkeeping_attribute_on_the_page_is_written(written: dict[str, I
     assert missing == []
 
 
-def test_the_page_names_everything_that_the_schema_names() -> None:
-    catalog = _section("### Catalog")
-    names = {name: value for name, value in vars(table_schema).items() if name.isupper() and isinstance(value, str)}
-    unnamed = [
-        name
-        for name, value in names.items()
-        if not re.search(rf"(?<!\w){re.escape(value)}" + (r"(?!\w)" if value[-1].isalnum() else ""), catalog)
-    ]
-
-    assert len(names) >= 10
-    assert unnamed == []
-
-
 @pytest.mark.snapshot
 def test_the_update_of_a_batch_is_the_one_that_is_sent() -> None:
     world = World((VIEWS,))
@@ -241,26 +227,6 @@ def test_a_redriven_item_differs_in_its_state_and_its_time_alone(every_kind: Eve
     state = {"state": {"S": "released"}, "changed_at": {"N": f"{redriven_at:.0f}"}}
     assert [{**before[key], **state} for key in changed] == [after[key] for key in changed]
     assert len(changed) == 2
-
-
-MODULES = test_rooms._modules("dynamodb_counters")
-
-
-@pytest.mark.parametrize("room", sorted({name.split(".")[1] for name in MODULES if name.count(".") == 2}))
-def test_a_room_imports_what_the_page_says(room: str) -> None:
-    rooms = _section("## Rooms")
-    [row] = re.findall(rf"^\| `{room}` \|.*\|(.*)\|$", rooms, re.MULTILINE)
-    allowed = {room, "errors", "exactly_once", "_assumptions", *re.findall(r"`(\w+)`", row)}
-    named = set(re.findall(r"`(\w+)`", rooms))
-    imports = [
-        imported
-        for module, path in MODULES.items()
-        if test_rooms._room(module) == room
-        for imported, _ in test_rooms._imports(module, path)
-        if imported.startswith("dynamodb_counters.")
-    ]
-
-    assert sorted(set(map(test_rooms._room, imports)) & named - allowed) == []
 
 
 class World:

@@ -1,4 +1,7 @@
-"""Mistakes of newcomers: each is noticed where it is made, with a message; none is silent."""
+"""Mistakes of newcomers: each is noticed where it is made, with a message; none is silent.
+
+Those of who composes constructs: tests/unit/infra/test_refusals.py.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,7 @@ from typing import Any, Final
 
 import boto3
 import pytest
-from aws_cdk import Duration
-from aws_cdk import aws_lambda as lambda_
-from aws_cdk.aws_apigatewayv2 import HttpNoneAuthorizer
-from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
-from aws_cdk.aws_dynamodb import Attribute, AttributeType, StreamViewType, Table, TableV2
 
-import cdk_dynamodb_counters
 from cdk_dynamodb_counters.testing import stable_template
 from dynamodb_counters import Outcome, Outcomes
 from dynamodb_counters._declarations import flatten
@@ -31,7 +28,6 @@ from dynamodb_counters.errors import InvalidArgumentError
 from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 from tests.unit import mistakes
 from tests.unit.cli.in_process import run
-from tests.unit.infra.support import new_stack
 
 _NOON: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -64,35 +60,6 @@ def _declared(code: str) -> str | None:
         return _message(error)
     except (InvalidArgumentError, TypeError) as error:
         return _message(error)
-    return None
-
-
-def _composed(code: str) -> str | None:
-    stack = new_stack()
-    pk, sk = (Attribute(name=name, type=AttributeType.STRING) for name in ("pk", "sk"))
-    constructs = {name: getattr(cdk_dynamodb_counters, name) for name in cdk_dynamodb_counters.__all__}
-    names = constructs | {
-        "self": stack,
-        "counters": cdk_dynamodb_counters.DedupCounterTable(stack, "Counters"),
-        "iam": HttpIamAuthorizer(),
-        "pk": pk,
-        "sk": sk,
-        "Duration": Duration,
-        "HttpNoneAuthorizer": HttpNoneAuthorizer,
-        "StreamViewType": StreamViewType,
-        "Table": Table,
-        "TableV2": TableV2,
-        "lambda_": lambda_,
-    }
-    try:
-        made = _evaluated(code, **names)
-    except InvalidArgumentError as error:
-        return _message(error)
-    for problem in made.node.validate():
-        return str(problem)
-    for note in made.node.metadata:
-        if note.type == "aws:cdk:warning":
-            return str(note.data)
     return None
 
 
@@ -153,7 +120,6 @@ def _posted(name: str, body: str) -> str | None:
 SECTIONS: Final[dict[str, tuple[Callable[..., str | None], Iterable[Any]]]] = {
     "Declaring": (_declared, mistakes.DECLARING),
     "Windows, packed events, quotas": (_declared, mistakes.WINDOWS),
-    "Composing constructs": (_composed, mistakes.COMPOSING),
     "Writing": (_called, mistakes.WRITING),
     "Counting": (_called, mistakes.COUNTING),
     "Reading": (_called, mistakes.READING),

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
 import pytest
 
 from benchmarks import cost_page
-from benchmarks.cost_model import ALARMS, FILE, SERVICES, Door, Workload, bill, fixed
+from benchmarks.cost_model import ALARMS, FILE, SERVICES, Door, Workload, bill, fixed, increment, per_million
+from benchmarks.cost_page import WAYS, ratio
 
 _PROJECT = Path(__file__).parents[3]
+_README = (_PROJECT / "README.md").read_text()
+FIRST = _README[: _README.index("## Why")]
 
 REPLAYED = {
     0.01: {"DynamoDB writes": 0.04105, "DynamoDB reads": 0.01059, "Lambda": 0.01478 + 0.02981},
@@ -77,3 +81,22 @@ def test_every_price_has_its_source_and_how_it_was_checked() -> None:
         assert service["source"].startswith("https://aws.amazon.com/"), name
         for price in service.values():
             assert isinstance(price, str) or price["checked"].startswith(("list, 20", "page, 20")), name
+
+
+def test_the_first_screen_costs_what_the_model_says() -> None:
+    rows = re.findall(r"(?m)^\| (.+?) \| ([\d.]+) \|$", FIRST)
+    assert dict(rows) == {way: str(_cents(per_million(load, bill(load)))) for way, load in WAYS.items()}
+    [dollars] = re.findall(r"plain increment, which is not exact, costs \$([\d.]+)\.", " ".join(FIRST.split()))
+    plain = Workload(1000)
+    assert _cents(per_million(plain, increment(plain))) == Decimal(dollars)
+
+
+def test_a_small_table_costs_what_the_model_says() -> None:
+    ratios = re.findall(r"([\d.]+) times (?:a plain increment )?at (\d+)", " ".join(FIRST.split()))
+    assert [rate for _, rate in ratios] == ["1", "10", "100"]
+    for times, rate in ratios:
+        assert round(ratio(float(rate)), 1) == pytest.approx(float(times))
+
+
+def _cents(dollars: float) -> Decimal:
+    return Decimal(dollars).quantize(Decimal("0.01"), ROUND_HALF_UP)

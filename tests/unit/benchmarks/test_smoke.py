@@ -1,15 +1,14 @@
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import __main__, page
+from benchmarks import page
 from benchmarks.goals import GOALS
-from benchmarks.run import TINY, Section, measure_engine, measure_sections, run
+from benchmarks.run import TINY, measure_engine, run
 from simulation.engines.dynamodb_local import DynamoDBLocal
 
 
@@ -72,41 +71,3 @@ def test_the_page_and_its_figures_are_written(report: dict[str, Any], tmp_path: 
         assert f"figures/{figure.name}" in text
     assert all(name in text for name in report["goals"])
     assert page.terminal(report)
-
-
-def test_a_section_that_fails_costs_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fail(_: object) -> dict[str, Any]:
-        raise ValueError("not the same resources")
-
-    def run_three(_: object, say: Any, keep: Any, **__: object) -> dict[str, Any]:
-        def keep_and_look(part: dict[str, Any]) -> None:
-            keep(part)
-            kept.append(json.loads(file.read_text()))
-
-        found: dict[str, Any] = {}
-        sections: list[Section] = [
-            ("first", {"a": lambda _: 1}),
-            ("synthesis", {"synth": fail}),
-            ("last", {"b": lambda found: found["a"] + 1}),
-        ]
-        measure_sections(found, sections, say, keep_and_look)
-        return found
-
-    kept: list[dict[str, Any]] = []
-    monkeypatch.setattr("benchmarks.run.run", run_three)
-    monkeypatch.setattr("os.environ", {})
-    file, docs = tmp_path / "reports" / "report.json", tmp_path / "docs"
-
-    assert __main__.main(["--report", str(file), "--docs", str(docs)]) == 1
-    assert [list(each) for each in kept] == [["failed", "a"], ["failed", "a"], ["failed", "a", "b"]]
-    assert json.loads(file.read_text()) == {
-        "failed": {"synthesis": "ValueError: not the same resources"},
-        "a": 1,
-        "b": 2,
-    }
-    assert not docs.exists()
-    told = capsys.readouterr().err
-    assert "not measured: synthesis: ValueError: not the same resources" in told
-    assert str(file) in told
