@@ -49,7 +49,7 @@ _SHARED = {
     "deployed": re.compile(r"tests/e2e/test_(demo|edges|page)\.py"),
     "dynamodb_local": re.compile(r".*dynamodb_local|tests/(integration/|exactly_once/test_(crashes|lab)\.py)"),
     "stacks": re.compile(
-        r"tests/(gate/|unit/(infra/|demo/test_aws_smoke|http/test_direct_mode|test_mistakes))"
+        r"tests/(gate/|unit/(infra/|http/test_direct_mode))"
         r"|tests/site/test_blocks\.py::test_blocks_run\[(../README|tutorials/blog)"
     ),
 }

@@ -9,15 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from aws_cdk import App, Environment
-from aws_cdk.assertions import Template
 from botocore.exceptions import ClientError
 
 from demo.aws_smoke import __main__ as smoke
 from demo.aws_smoke.account import Account, remove
-from demo.aws_smoke.stack import build
 from demo.terminal import Progress
-from tests.unit.infra.support import CONTEXT
 
 NAME = "CountersSmoke-1"
 OPTIONS = smoke.parse_options(["--yes", "--events", "10", "--patience", "1"])
@@ -87,13 +83,9 @@ def _removed(monkeypatch: pytest.MonkeyPatch, cloud: Cloud) -> list[str]:
     return remove(_account(monkeypatch, cloud), NAME, Progress(io.StringIO()), sleep=lambda _: None)
 
 
-def test_resources_that_a_stack_retains_are_removed_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    cloud = Cloud(dict(KEPT))
-    assert _removed(monkeypatch, cloud) == []
-    assert cloud.calls == ["stack", "table", "bucket"]
-
-
-def test_resources_are_removed_once_late_invocations_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retained_resources_are_removed_once_late_invocations_have_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     cloud = Cloud(dict(KEPT))
     pause: Callable[[float], None] = lambda seconds: cloud.calls.append(f"{seconds:.0f} s")  # noqa: E731
     assert remove(_account(monkeypatch, cloud), NAME, Progress(io.StringIO()), pause) == []
@@ -148,10 +140,3 @@ def test_everything_is_removed_whatever_happens(
         smoke.run(account[0], OPTIONS, Progress(io.StringIO()))
     assert account[1] == ["removed"]
     assert f"differs: all checks are made: expected yes, found {type(error).__name__}" in capsys.readouterr().out
-
-
-def test_unsigned_requests_are_refused() -> None:
-    app = App(context=CONTEXT, analytics_reporting=False)
-    template = Template.from_stack(build(app, NAME, Environment(region="us-east-1"))).to_json()
-    routes = [one for one in template["Resources"].values() if one["Type"] == "AWS::ApiGatewayV2::Route"]
-    assert {route["Properties"]["AuthorizationType"] for route in routes} == {"AWS_IAM"}

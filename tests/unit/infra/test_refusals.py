@@ -3,54 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
-from functools import cached_property, partial
-from hashlib import sha256
 from typing import Any, Final
 
 import pytest
-from aws_cdk import App, Aws, CfnOutput, CfnParameter, Duration, Environment, PhysicalName, RemovalPolicy, Stack
-from aws_cdk import aws_cognito as cognito
+from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
-from aws_cdk import aws_s3 as s3
 from aws_cdk.aws_apigatewayv2 import HttpNoneAuthorizer
-from aws_cdk.aws_apigatewayv2_authorizers import (
-    HttpIamAuthorizer,
-    HttpJwtAuthorizer,
-    HttpLambdaAuthorizer,
-    HttpUserPoolAuthorizer,
-)
 from aws_cdk.aws_lambda import FunctionOptions
 
 from cdk_dynamodb_counters import (
     CounterApi,
     DedupCounterTable,
     EventIngest,
-    LivePage,
     StreamAggregator,
     ThresholdEvents,
     WindowedCounter,
 )
 from cdk_dynamodb_counters._functions import VARIABLES
-from dynamodb_counters import Attr, Extremes, Items, Percentiles, TableKeys
+from dynamodb_counters import Attr, Extremes, Percentiles
 from dynamodb_counters._declarations import (
     ActiveMembers,
-    Aggregate,
-    Count,
-    Distinct,
     Event,
     Packed,
-    Threshold,
-    Window,
 )
 from dynamodb_counters.errors import InvalidArgumentError
+from tests.unit.infra.places import (
+    ANY_STREAM,
+    ARN,
+    AT_ONCE,
+    AUTHORIZERS,
+    BOUND,
+    BY_DAY,
+    DAY,
+    HERE,
+    JOB,
+    JOBS,
+    KEPT,
+    LATEST,
+    LOUD,
+    MEMO,
+    NOTE,
+    NUMBER,
+    ORDERS,
+    OTHERS,
+    OURS,
+    PAGE,
+    SEEN,
+    STREAM,
+    STRING,
+    THEIRS,
+    THERE,
+    TOTAL,
+    Build,
+    Place,
+    shared_bucket,
+)
 from tests.unit.infra.support import (
     PACKED,
     POPULAR,
@@ -62,126 +76,8 @@ from tests.unit.infra.support import (
     VIEWS,
     build,
     imported,
-    new_app,
     new_role,
-    own_table,
-    problem,
-    synthesized,
 )
-
-OURS, THEIRS = "123456789012", "222222222222"
-HERE, THERE = "us-east-1", "eu-west-1"
-ARN = STREAM_ARN.partition("/stream")[0]
-STRING, NUMBER = dynamodb.AttributeType.STRING, dynamodb.AttributeType.NUMBER
-IMAGES, ANY_STREAM = dynamodb.StreamViewType.NEW_AND_OLD_IMAGES, STREAM_ARN.rpartition("/")[0] + "/*"
-KEPT: Final = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
-AT_ONCE: Final = Duration.seconds(0)
-
-STREAM: Final[dict[Any, str]] = {dynamodb.Table: "stream", dynamodb.TableV2: "dynamo_stream"}
-
-ORDER = Items("order", keys=TableKeys("id", ttl="expiresAt"))
-ORDERS = Aggregate("orders", ORDER, pk="SHOP", sk="ORDERS", measures={"n": Count()})
-OTHERS = replace(ORDERS, source=Items("order", keys=TableKeys("pk", "sk", ttl="ttl")))
-PLAYERS = Aggregate("players", VIEW, pk="CLIENT#{clientId}", sk="VIEWS", measures={"n": Count()})
-ACTIVE = Aggregate("active", PLAYERS, pk="SITE", sk="ACTIVE", measures={"players": Count()})
-# Names that do not compress.
-NAMES = [f"a{sha256(str(index).encode()).hexdigest()[:16]}" for index in range(300)]
-MANY = [Aggregate(name, VIEW, pk=f"{name}#{{url}}", sk="S", measures={"n": Count()}) for name in NAMES]
-HASHES = [sha256(bytes([number])).hexdigest() for number in range(80)]
-# With the id STATISTICS, a note has the key of a group of VIEWS, and its attribute `views` is that group's measure.
-NOTE = Event("note", pk="URL#{url}", sk="{id}")
-MEMO = Event("memo", pk="URL#{url}", sk="MEMO#{id}")
-USERS = ActiveMembers("users", VIEW, member="clientId", time="time")
-PAGE = LivePage(title="Blog", total=SITE, top=TOP, window=ROLLING, active=USERS)
-LATEST = Extremes("latest", VIEW, by="url", attribute="time", show="count")
-LOUD = Threshold("busy", SITE, at=[1], direction="both")
-
-JOB = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}")
-JOBS = Aggregate("jobs", JOB, pk="CUSTOMER#{customer}", sk="STATISTICS", measures={"jobs": Count()})
-TOTAL = Aggregate("total", JOB, pk="ALL", sk="STATISTICS", measures={"jobs": Count()})
-DAY = Window("all_day", JOB, pk="ALL", time="time")
-SEEN = Distinct("seen", JOB, pk="ALL", sk="SEEN", member="customer")
-BY_DAY = Event("by_day", pk="DAY#{day}", sk="CUSTOMER#{customer}#JOB#{id}")
-BOUND = {"customer": "iam.userId"}
-
-
-@dataclass
-class Place:
-    """A stack with a table, and others of its app."""
-
-    app: App = field(default_factory=new_app)
-    name: str = "Test"
-    account: str | None = OURS
-    region: str | None = HERE
-
-    @cached_property
-    def stack(self) -> Stack:
-        return Stack(self.app, self.name, env=Environment(account=self.account, region=self.region))
-
-    @cached_property
-    def counters(self) -> DedupCounterTable:
-        return DedupCounterTable(self.stack, "Counters")
-
-    @cached_property
-    def parameter(self) -> Any:
-        """A number known only at deployment."""
-        return CfnParameter(self.stack, "Number", type="Number").value_as_number
-
-    def __call__(self, construct: Any, construct_id: str | None = None, /, **arguments: Any) -> Any:
-        """Build a construct of what it requires; by default, of the one table."""
-        named = {} if construct_id is None else {"construct_id": construct_id}
-        own = {} if construct is DedupCounterTable or "table" in arguments else {"table": self.counters}
-        return build(construct, self.stack, **own, **named, **arguments)
-
-    def elsewhere(self, **place: str | None) -> Place:
-        return Place(self.app, "Other", **{"account": self.account, "region": self.region, **place})
-
-    def table(self, kind: Any = dynamodb.TableV2, **changes: Any) -> Any:
-        """Build a table that can hold counters, but for the changes."""
-        return own_table(self.stack, kind, **changes)
-
-    def source(self, kind: Any = dynamodb.Table, **changes: Any) -> Any:
-        """Build a source table."""
-        key, stream = (
-            dynamodb.Attribute(name="id", type=NUMBER),
-            "stream" if kind is dynamodb.Table else "dynamo_stream",
-        )
-        settings = {"partition_key": key, "time_to_live_attribute": "expiresAt", stream: IMAGES}
-        return kind(self.stack, "Orders", **settings | changes)
-
-    def counting(self, source: Any, **arguments: Any) -> Any:
-        """Build an aggregator of a source table."""
-        return self(StreamAggregator, **{"source_table": source, "aggregates": [ORDERS], **arguments})
-
-    def replica(self, **changes: Any) -> tuple[Any, Place]:
-        """Build a table with a replica, and the place of that one's table."""
-        table = self.table(replicas=[dynamodb.ReplicaTableProps(region=THERE)], **changes)
-        there = self.elsewhere(region=THERE)
-        there.counters = DedupCounterTable(there.stack, "Counters", table=table.replica(THERE))
-        self.counters = DedupCounterTable(self.stack, "Counters", table=table)
-        return table, there
-
-
-Build = Callable[[Place], object]
-
-
-def _jwt(_: Place) -> Any:
-    return HttpJwtAuthorizer("Jwt", "https://issuer.example.com", jwt_audience=["counters"])
-
-
-def _own(at: Place) -> Any:
-    code, runtime = lambda_.Code.from_inline("pass"), lambda_.Runtime.PYTHON_3_14
-    function = lambda_.Function(at.stack, "Own", code=code, handler="index.handler", runtime=runtime)
-    return HttpLambdaAuthorizer("Own", function)
-
-
-AUTHORIZERS: Final[dict[str, Callable[[Place], Any]]] = {
-    "jwt": _jwt,
-    "pool": lambda at: HttpUserPoolAuthorizer("Pool", cognito.UserPool(at.stack, "Pool")),
-    "own": _own,
-    "iam": lambda _: HttpIamAuthorizer(),
-    "none": lambda _: HttpNoneAuthorizer(),
-}
 
 
 def _implicit(_: Place) -> None:
@@ -216,17 +112,6 @@ def _three_aggregators(at: Place) -> None:
             source_table=source,
             aggregates=[ORDERS],
         )
-
-
-def _shared_bucket(*constructs: Any, apart: bool = False) -> Build:
-    def make(at: Place) -> None:
-        bucket = s3.Bucket(at.stack, "Failures")
-        for number, construct in enumerate(constructs):
-            if apart:
-                at.counters = DedupCounterTable(at.stack, f"C{number}")
-            at(construct, f"Reader{number}", on_failure_bucket=bucket)
-
-    return make
 
 
 def _routes(path: str) -> Build:
@@ -445,9 +330,9 @@ REFUSED: Final[list[Row]] = [
     ("source_table", "2 readers per stream, which are 'Test/A0' and 'Test/A1'", _three_aggregators),
     ("table", "one ThresholdEvents", lambda at: [one(ThresholdEvents) for one in (at, at.replica()[1])]),
     ("table", "one StreamAggregator per table", lambda at: [one(StreamAggregator) for one in (at, at.replica()[1])]),
-    ("on_failure_bucket", "another bucket than", _shared_bucket(StreamAggregator, ThresholdEvents)),
-    ("on_failure_bucket", "another bucket than", _shared_bucket(ThresholdEvents, StreamAggregator)),
-    ("on_failure_bucket", "another bucket than", _shared_bucket(StreamAggregator, StreamAggregator, apart=True)),
+    ("on_failure_bucket", "another bucket than", shared_bucket(StreamAggregator, ThresholdEvents)),
+    ("on_failure_bucket", "another bucket than", shared_bucket(ThresholdEvents, StreamAggregator)),
+    ("on_failure_bucket", "another bucket than", shared_bucket(StreamAggregator, StreamAggregator, apart=True)),
     ("path", "a path that no other construct", [_routes("/events"), _routes("/v1/batch")]),
     # Tables that cannot hold counts, or be counted.
     *(("table", message, _unfit(kind, changes)) for kind, changes, message in UNFIT),
@@ -649,137 +534,3 @@ def test_what_does_not_fit_is_refused(argument: str, expected: str, made: Build)
         made(Place())
     assert refused.value.argument == argument
     assert expected in str(refused.value)
-
-
-def _no_more_than(*aggregates: Any) -> Build:
-    return lambda at: at(StreamAggregator, aggregates=[*aggregates])
-
-
-def _second_mapping(at: Place) -> None:
-    aggregator = at(StreamAggregator)
-    aggregator.function.add_event_source_mapping(
-        "Again", event_source_arn=at.counters.table.table_stream_arn, starting_position=lambda_.StartingPosition.LATEST
-    )
-
-
-def _keyed(keys: TableKeys | None, **changes: Any) -> Build:
-    items = Items("order", keys=keys)
-    return lambda at: at.counting(at.source(**changes), aggregates=[replace(ORDERS, source=items)])
-
-
-def _role_elsewhere(at: Place, **place: str) -> None:
-    principal = iam.ServicePrincipal("lambda.amazonaws.com")
-    role = iam.Role(
-        at.elsewhere(**place).stack, "Role", assumed_by=principal, role_name=PhysicalName.GENERATE_IF_NEEDED
-    )
-    at(StreamAggregator)
-    at.counters.grant_accept(role, VIEW)
-
-
-def _output_elsewhere(at: Place, **place: str) -> None:
-    at(StreamAggregator)
-    CfnOutput(at.elsewhere(**place).stack, "Name", value=at.counters.table_name)
-
-
-REFERENCES: Final[tuple[Callable[..., None], ...]] = (_role_elsewhere, _output_elsewhere)
-PROBLEMS: Final[list[tuple[str, Build]]] = [
-    ("nothing is counted", _no_more_than()),
-    ("invalid source='players': expected an aggregate that is declared with 'active'", _no_more_than(ACTIVE)),
-    ("the table has no 'ranking' index, which 'top' needs", _no_more_than(TOP)),
-    ("invalid number of names, 300: expected at most 90", _no_more_than(*MANY)),
-    ("of them for DECLARATIONS, but Lambda allows 4096: declare less", _no_more_than(*MANY)),
-    (
-        "of them for AGGREGATES, but Lambda allows 4096",
-        lambda at: (at(EventIngest), at(StreamAggregator, aggregates=MANY)),
-    ),
-    ("of them for SCHEMA, but Lambda allows 4096", lambda at: at(EventIngest, schema={"enum": HASHES})),
-    (
-        "window 'rolling' is never counted: the table at 'Test/Counters' has no aggregator",
-        lambda at: at(WindowedCounter),
-    ),
-    ("thresholds are never crossed: the table at 'Test/Counters' has no aggregator", lambda at: at(ThresholdEvents)),
-    (
-        "invalid aggregate='site': expected a declared aggregate; declare it together with 'busy'",
-        lambda at: (at(StreamAggregator), at(ThresholdEvents, thresholds=[LOUD])),
-    ),
-    ("the function has another event source mapping, 'Again', and records", _second_mapping),
-    *(
-        ("those of the source table 'Test/Orders': keys=TableKeys(partition_key='id'", _keyed(keys, **changes))
-        for keys, changes in [
-            (None, dict[str, Any]()),
-            (TableKeys("id"), {}),
-            (TableKeys("key", ttl="expiresAt"), {}),
-            (TableKeys("id", "at", ttl="expiresAt"), {}),
-            (TableKeys("id", ttl="expiresAt"), {"sort_key": dynamodb.Attribute(name="at", type=STRING)}),
-            (TableKeys("id", ttl="expiresAt"), {"time_to_live_attribute": None}),
-        ]
-    ),
-    ("source_table= of the StreamAggregator", _no_more_than(ORDERS)),
-    ("nothing of source_table is counted", lambda at: at.counting(at.source(), aggregates=[VIEWS])),
-    *(
-        ("in one of Other: the name", partial(refers, **place))
-        for refers in REFERENCES
-        for place in ({"account": THEIRS}, {"region": THERE})
-    ),
-]
-"""What is said at synth, when all is declared."""
-
-
-@pytest.mark.parametrize(("expected", "made"), PROBLEMS, ids=[expected for expected, _ in PROBLEMS])
-def test_what_is_missing_is_a_problem_at_synth(expected: str, made: Build) -> None:
-    place = Place()
-    made(place)
-    assert expected in problem(place.stack)
-
-
-FITTING: Final[dict[str, Build]] = {
-    "a batch of ten needs no window": lambda at: (
-        at(EventIngest, batch_size=10, max_batching_window=AT_ONCE),
-        at(StreamAggregator, batch_size=10, max_batching_window=AT_ONCE),
-    ),
-    "a reservation is for packed events alone": lambda at: at(
-        EventIngest, function_options=FunctionOptions(reserved_concurrent_executions=1)
-    ),
-    "numbers known at deployment": lambda at: (
-        at(EventIngest, event=PACKED, function_options=FunctionOptions(reserved_concurrent_executions=at.parameter)),
-        at(
-            StreamAggregator,
-            service_name=f"{Aws.REGION}-counters",
-            batch_size=at.parameter,
-            function_options=FunctionOptions(memory_size=at.parameter),
-            verify_every=Duration.hours(at.parameter),
-        ),
-        DedupCounterTable(at.stack, "Late", billing=dynamodb.Billing.on_demand(max_write_request_units=at.parameter)),
-        DedupCounterTable.from_table_name(at.stack, "Named", CfnParameter(at.stack, "Name").value_as_string),
-        synthesized(at.stack),
-    ),
-    "a schema counts as it is deployed": lambda at: synthesized(
-        at(EventIngest, schema={"enum": ["a repeated text"] * 1_000})
-    ),
-    "apis have the same routes": lambda at: [
-        at(EventIngest, f"Ingest{number}", http_api=at(CounterApi, f"Api{number}").http_api) for number in range(2)
-    ],
-    "a window alone counts a source table": lambda at: (
-        at.counting(at.source(), aggregates=[]),
-        at(WindowedCounter, window=Window("w", ORDER, pk="SHOP", time="at")),
-        synthesized(at.stack),
-    ),
-    "a bucket of two tables' crossings": _shared_bucket(ThresholdEvents, apart=True),
-    "events are limited by any field of their key": lambda at: at(
-        CounterApi,
-        shown=[JOBS],
-        events=[
-            Event("packed", pk="DAY#{day}", sk="CUSTOMER#{customer}#T#{time}", packed=Packed("time", tenant="customer"))
-        ],
-        tenant=BOUND,
-    ),
-    "a field that is only shown may have any name": _shown(LATEST),
-    "a level that eventbridge cannot compare, in no rule": lambda at: at(
-        ThresholdEvents, thresholds=[replace(POPULAR, at=[10**10])]
-    ).on_crossed("All"),
-}
-
-
-@pytest.mark.parametrize("name", FITTING)
-def test_what_fits_is_built(name: str) -> None:
-    FITTING[name](Place())
