@@ -46,13 +46,6 @@ app.synth()
 print(json.dumps([cdk_dynamodb_counters.__file__, dynamodb_counters.__file__, *sys.path]))
 """
 
-IMPORT_ALONE = """
-import sys
-import dynamodb_counters
-heavy = {"aws_cdk", "boto3", "botocore", "aws_lambda_powertools", "cdk_dynamodb_counters", "constructs"}
-print(sorted(heavy & set(sys.modules)))
-"""
-
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -137,11 +130,6 @@ def test_foreign_app_composes_the_constructs(python: Path, tmp_path: Path) -> No
     assert {path.relative_to(installed) for path in installed.rglob("*.py")} - outside == {
         path.relative_to(asset / "dynamodb_counters") for path in asset.glob("dynamodb_counters/**/*.py")
     }
-
-
-@pytest.mark.e2e
-def test_runtime_imports_neither_cdk_nor_boto3(python: Path, tmp_path: Path) -> None:
-    assert run(python, IMPORT_ALONE, tmp_path) == "[]"
 
 
 @pytest.mark.e2e

@@ -13,7 +13,7 @@ import pytest
 
 from examples.stacks import stacks
 from tests.gate.roles import named
-from tests.gate.template import Resource, Template, covers, references, variables
+from tests.gate.template import Resource, Template, covers, listed, references, variables
 from tests.gate.templates import names, templates
 from tests.gate.test_roles import called, functions, handler
 from tests.unit.infra.support import PROJECT, new_app, synthesized
@@ -72,6 +72,9 @@ def records_are_given_up_before_the_stream_forgets_them(template: Template) -> I
             yield f"{mapping.id}: records are given up after {age} s or {retries} retries"
         if not (mapping["DestinationConfig"] or {}).get("OnFailure", {}).get("Destination"):
             yield f"{mapping.id}: what is given up goes nowhere"
+        # One record that fails would hold up all others of its batch until they are given up.
+        if mapping["BisectBatchOnFunctionError"] is not True:
+            yield f"{mapping.id}: is not split"
         # LATEST may miss what is written while the mapping is being created.
         if mapping["StartingPosition"] != "TRIM_HORIZON":
             yield f"{mapping.id}: starts at {mapping['StartingPosition']}"
@@ -271,6 +274,19 @@ def caches_keep_what_is_protected_private(template: Template) -> Iterator[str]:
         is_protected = any(route["AuthorizationType"] not in (None, "NONE") for route in template.routes_to(function))
         if is_protected and str(variables(function).get("CACHE_CONTROL", "")).startswith("public"):
             yield f"{function.id}: answers are public behind an authorizer"
+
+
+@rule
+def networks_are_for_lambda_alone(template: Template) -> Iterator[str]:
+    """Calls of the function's own code name the function.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/permissions-source-function-arn.html
+    """
+    for policy in template.each("IAM::Policy"):
+        for statement in policy["PolicyDocument"]["Statement"]:
+            is_of_network = any(action.startswith("ec2:") for action in listed(statement["Action"]))
+            if is_of_network and statement.get("Condition") != {"Null": {"lambda:SourceFunctionArn": "true"}}:
+                yield f"{policy.id}: {statement['Action']}"
 
 
 @rule

@@ -20,8 +20,6 @@ from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 
 from cdk_dynamodb_counters import DedupCounterTable, EventIngest
 from dynamodb_counters._fold.crossings import event_entry
-from simulation.queue.sqs import Queue
-from tests.unit.handlers.queue_world import World, view
 from tests.unit.handlers.test_notifier import ARN, BUSY, crossed
 from tests.unit.infra.support import PROJECT, VIEW, actions, each, new_stack, statements, synthesized
 
@@ -71,21 +69,6 @@ def test_step_1_lets_the_new_consumer_read_the_old_queue(stack: Stack) -> None:
         assert old[name] == new[name]
     allowed = {action for one in statements(template) if one["Resource"] == _OLD for action in actions(one)}
     assert {"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"} <= allowed
-
-
-def test_step_2_empties_the_old_queue_into_the_table_and_the_new_queues() -> None:
-    world = World()
-    old, new = Queue(world.clock), world.queue
-    world.queue = old
-    for message in (view("/a"), view("/b"), {"url": "/c"}):
-        world.post(message)
-    world.deliver()
-    world.queue = new
-    world.post(view("/a"))
-    world.deliver()
-    assert old.receive(10) == []
-    assert world.urls() == ["/a", "/b"]
-    assert len(world.dead.receive(10)) == 1
 
 
 def test_the_documentation_shows_what_the_example_deploys() -> None:

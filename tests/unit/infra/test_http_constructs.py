@@ -9,23 +9,16 @@ from typing import Any
 
 import pytest
 from aws_cdk import CfnParameter, Duration, Stack
-from aws_cdk import aws_cognito as cognito
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk.assertions import Annotations, Match, Template
 from aws_cdk.aws_apigatewayv2 import HttpMethod, HttpNoneAuthorizer
-from aws_cdk.aws_apigatewayv2_authorizers import (
-    HttpIamAuthorizer,
-    HttpJwtAuthorizer,
-    HttpLambdaAuthorizer,
-    HttpUserPoolAuthorizer,
-)
 from aws_cdk.aws_lambda import FunctionOptions
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, LivePage
 from dynamodb_counters import ActiveMembers
-from dynamodb_counters._declarations import Aggregate, Count, Event, Window
+from dynamodb_counters._declarations import Window
 from dynamodb_counters._declarations.codec import decode
 from simulation.aws.queue_messages import HIDDEN_SECONDS, KEPT_SECONDS, MOST_BYTES, MOST_RECEIVES
+from tests.unit.infra.places import AUTHORIZERS, JOB, JOBS, Place
 from tests.unit.infra.support import (
     PROJECT,
     ROLLING,
@@ -155,39 +148,22 @@ def test_the_page_shows_members_of_thirty_days_or_of_the_longest_span(
     assert json.loads(variables(stack)["PAGE"])["active"] == {"name": "users", **settings}
 
 
-JOB = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}")
-JOBS = Aggregate("jobs", JOB, pk="CUSTOMER#{customer}", sk="STATISTICS", measures={"jobs": Count()})
 DAY = Window("day", JOB, pk="CUSTOMER#{customer}", time="time")
 
 
-def jwt(_: Stack) -> Any:
-    return HttpJwtAuthorizer("Jwt", "https://issuer.example.com", jwt_audience=["counters"])
-
-
-def pool(stack: Stack) -> Any:
-    return HttpUserPoolAuthorizer("Pool", cognito.UserPool(stack, "Pool"))
-
-
-def own(stack: Stack) -> Any:
-    code, runtime = lambda_.Code.from_inline("pass"), lambda_.Runtime.PYTHON_3_14
-    return HttpLambdaAuthorizer(
-        "Own", lambda_.Function(stack, "Own", code=code, handler="index.handler", runtime=runtime)
-    )
-
-
-AUTHORIZERS = {
-    "jwt": (jwt, "claims.sub"),
-    "jwt-namespaced": (jwt, "claims.https://example.com/tenant"),
-    "user-pool": (pool, "claims.custom:tenant"),
-    "lambda": (own, "lambda.customer"),
-    "iam": (lambda _: HttpIamAuthorizer(), "iam.accountId"),
+CLAIMS = {
+    "jwt": "claims.https://example.com/tenant",
+    "pool": "claims.custom:tenant",
+    "own": "lambda.customer",
+    "iam": "iam.accountId",
 }
 
 
-@pytest.mark.parametrize("kind", AUTHORIZERS)
-def test_functions_know_which_field_is_which_claim(kind: str, stack: Stack, counters: DedupCounterTable) -> None:
-    authorizer, path = AUTHORIZERS[kind]
-    arguments = {"table": counters, "authorizer": authorizer(stack), "tenant": {"customer": path}}
+@pytest.mark.parametrize("kind", CLAIMS)
+def test_functions_know_which_field_is_which_claim(kind: str) -> None:
+    place, path = Place(), CLAIMS[kind]
+    stack, authorizer = place.stack, AUTHORIZERS[kind](place)
+    arguments = {"table": place.counters, "authorizer": authorizer, "tenant": {"customer": path}}
     api = build(CounterApi, stack, shown=[JOBS, DAY], events=[JOB], **arguments)
     build(EventIngest, stack, event=JOB, http_api=api.http_api, **arguments)
     told = {

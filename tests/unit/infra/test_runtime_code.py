@@ -82,25 +82,6 @@ def test_files_are_staged_alike_whatever_the_umask_is() -> None:
     assert {path.stat().st_mode & 0o777 for path in staged.rglob("*") if path.is_file()} == {0o644}
 
 
-@pytest.mark.night
-def test_lambda_may_read_it_whatever_the_umask_is(tmp_path: Path) -> None:
-    """An asset of unreadable files has the hash of a good one: once it is uploaded, it stays."""
-    paths = [str(PROJECT / name) for name in ("infra", "lambdas")]
-    program = (
-        f"import os, sys; sys.path[:0] = {paths!r}\n"
-        "os.umask(0o077)\n"
-        "from aws_cdk import App, Stack, aws_lambda\n"
-        "from cdk_dynamodb_counters import runtime_code\n"
-        f"app = App(outdir={str(tmp_path / 'cdk.out')!r})\n"
-        "aws_lambda.LayerVersion(Stack(app, 'Test'), 'Layer', code=runtime_code(prefix='python'))\n"
-        "app.synth()\n"
-    )
-    done = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    [asset] = [path for path in (tmp_path / "cdk.out").glob("asset.*") if path.is_dir()]
-    assert {path.stat().st_mode & 0o777 for path in asset.rglob("*") if path.is_file()} == {0o644}
-
-
 def test_layer_holds_the_same_under_python(asset: Path) -> None:
     [layer] = [path for path in asset.parent.glob("asset.*") if (path / "python").is_dir()]
     names = {path.relative_to(asset) for path in asset.rglob("*.py")}

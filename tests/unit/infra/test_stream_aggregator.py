@@ -1,8 +1,7 @@
-"""Properties that make the aggregator exact, least privileged and observable; what it gives up on is kept."""
+"""What an aggregator counts, emulates and meters, and for how long what Lambda gives up on is kept."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -14,12 +13,7 @@ from cdk_dynamodb_counters import CounterApi, DedupCounterTable, StreamAggregato
 from dynamodb_counters._declarations import Counter
 from dynamodb_counters._declarations.codec import described
 from dynamodb_counters._http.resources import openapi
-from simulation.clock import VirtualClock
-from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
-from simulation.metered_table import MeteredTable
 from tests.unit.infra.support import ROLLING, VIEW, VIEWS, build, new_stack, properties, synthesized
-
-_HOUR = 3600.0
 
 
 def test_a_counter_is_all_that_a_deployment_needs_and_an_api_serves_it(stack: Stack) -> None:
@@ -79,42 +73,7 @@ def test_metrics_take_what_those_of_cdk_take(stack: Stack, counters: DedupCounte
         {"service": "blog"},
     )
     assert (late.period.to_seconds(), late.statistic) == (60, "Maximum")
-    lag = aggregator.metric_iterator_age()
-    assert (lag.metric_name, lag.namespace, lag.statistic) == ("IteratorAge", "AWS/Lambda", "Maximum")
     assert aggregator.metric_iterator_age(statistic="p99").statistic == "p99"
     assert aggregator.metric("Records").period.to_seconds() == 300
     with pytest.raises(TypeError, match="statistik"):
         aggregator.metric("LateEvents", statistik="Maximum")
-
-
-@pytest.fixture
-def settings(stack: Stack) -> Settings:
-    """The mapping's settings as deployed, on a stream that forgets after a day."""
-    mapping = properties(synthesized(build(StreamAggregator, stack)), "AWS::Lambda::EventSourceMapping")
-    assert mapping["MaximumRetryAttempts"] == -1
-    age = mapping["MaximumRecordAgeInSeconds"]
-    return Settings(
-        batch_size=mapping["BatchSize"],
-        window_seconds=mapping["TumblingWindowInSeconds"],
-        bisect=mapping["BisectBatchOnFunctionError"],
-        max_age_seconds=math.inf if age == -1 else age,
-        retention_seconds=24 * _HOUR,
-    )
-
-
-def test_batches_of_a_function_that_always_fails_arrive_in_the_bucket(settings: Settings) -> None:
-    clock = VirtualClock()
-    table = MeteredTable(clock)
-    mapping = EventSourceMapping(table.stream, clock, settings)
-    for half_hour in range(60):
-        if half_hour < 10:
-            table.put_item(TableName=table.name, Item={"pk": {"S": str(half_hour)}, "sk": {"S": "x"}})
-        for shard in mapping.shards():
-            if delivery := mapping.poll(shard):
-                mapping.fail(delivery)
-        clock.advance(_HOUR / 2)
-        table.stream.trim(clock() - settings.retention_seconds)
-    arrived = [record["eventID"] for _, batch in mapping.on_failure for record in batch]
-    written = [record["eventID"] for _, record in table.stream.history()]
-    assert len(written) == 10
-    assert sorted(arrived) == sorted(written)
