@@ -493,6 +493,11 @@ REFUSED: Final[list[Row]] = [
     ),
     ("schema", "direct", lambda at: at(EventIngest, mode="direct", schema={})),
     # What an API serves, and to whom.
+    (
+        "page",
+        "None unless authorizer=HttpNoneAuthorizer()",
+        _shown(SITE, TOP, ROLLING, page=replace(PAGE, active=None)),
+    ),
     ("page", "only declarations listed in shown", _shown(SITE, TOP, ROLLING, authorizer=PUBLIC, page=PAGE)),
     *(("shown", "which are request parameters", _shown(one)) for one in RESERVED),
     (
