@@ -15,8 +15,6 @@ from aws_cdk.aws_lambda import FunctionOptions
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, LivePage
 from dynamodb_counters import ActiveMembers
-from dynamodb_counters._declarations import Window
-from dynamodb_counters._declarations.codec import decode
 from simulation.aws.queue_messages import HIDDEN_SECONDS, KEPT_SECONDS, MOST_BYTES, MOST_RECEIVES
 from tests.unit.infra.places import AUTHORIZERS, JOB, JOBS, Place
 from tests.unit.infra.support import (
@@ -26,6 +24,7 @@ from tests.unit.infra.support import (
     TOP,
     VIEW,
     build,
+    declared,
     each,
     new_stack,
     synthesized,
@@ -118,16 +117,9 @@ def test_a_window_known_at_deployment_is_taken_for_the_longest(stack: Stack, cou
     assert {queue.get("VisibilityTimeout") for queue in each(synthesized(stack), "AWS::SQS::Queue")} == {None, 660}
 
 
-def variables(stack: Stack) -> dict[str, str]:
-    functions = synthesized(stack).find_resources("AWS::Lambda::Function").values()
-    settings = [one["Properties"].get("Environment", {}).get("Variables", {}) for one in functions]
-    [found] = [one for one in settings if "CACHE_CONTROL" in one]
-    return dict(found)
-
-
-def test_the_items_of_each_member_are_not_served() -> None:
-    build(CounterApi, stack := new_stack(), shown=[USERS])
-    assert [one.name for one in decode(variables(stack)["DECLARATIONS"])] == ["users"]
+def test_the_items_of_each_member_are_not_served(stack: Stack) -> None:
+    build(CounterApi, stack, shown=[USERS])
+    assert declared(synthesized(stack)) == ["users"]
 
 
 @pytest.mark.parametrize(
@@ -142,13 +134,8 @@ def test_the_items_of_each_member_are_not_served() -> None:
 def test_the_page_shows_members_of_thirty_days_or_of_the_longest_span(
     more: dict[str, Any], settings: dict[str, str]
 ) -> None:
-    users = replace(USERS, **more)
-    page, stack = replace(PAGE, active=users), new_stack()
-    build(CounterApi, stack, shown=[SITE, TOP, ROLLING, users], authorizer=HttpNoneAuthorizer(), page=page)
-    assert json.loads(variables(stack)["PAGE"])["active"] == {"name": "users", **settings}
-
-
-DAY = Window("day", JOB, pk="CUSTOMER#{customer}", time="time")
+    page = replace(PAGE, active=replace(USERS, **more))
+    assert json.loads(page._settings())["active"] == {"name": "users", **settings}
 
 
 CLAIMS = {
@@ -164,7 +151,7 @@ def test_functions_know_which_field_is_which_claim(kind: str) -> None:
     place, path = Place(), CLAIMS[kind]
     stack, authorizer = place.stack, AUTHORIZERS[kind](place)
     arguments = {"table": place.counters, "authorizer": authorizer, "tenant": {"customer": path}}
-    api = build(CounterApi, stack, shown=[JOBS, DAY], events=[JOB], **arguments)
+    api = build(CounterApi, stack, shown=[JOBS], events=[JOB], **arguments)
     build(EventIngest, stack, event=JOB, http_api=api.http_api, **arguments)
     told = {
         function["Properties"]["Handler"].split(".")[-2]: function["Properties"]["Environment"]["Variables"]["TENANT"]

@@ -13,7 +13,7 @@ from cdk_dynamodb_counters import CounterApi, DedupCounterTable, StreamAggregato
 from dynamodb_counters._declarations import Counter
 from dynamodb_counters._declarations.codec import described
 from dynamodb_counters._http.resources import openapi
-from tests.unit.infra.support import ROLLING, VIEW, VIEWS, build, new_stack, properties, synthesized
+from tests.unit.infra.support import ROLLING, VIEW, VIEWS, build, new_stack, synthesized
 
 
 def test_a_counter_is_all_that_a_deployment_needs_and_an_api_serves_it(stack: Stack) -> None:
@@ -50,9 +50,7 @@ def kept_days(retentions: list[timedelta | None], **arguments: Any) -> int:
         # Declared after the bucket was built.
         event = replace(VIEW, name=f"event{number}", sk=f"E{number}#{{time}}", retention=retention)
         aggregator.add_aggregate(replace(VIEWS, name=f"views{number}", sk=f"S{number}", source=event))
-    template = synthesized(aggregator)
-    days: int = properties(template, "AWS::S3::Bucket")["LifecycleConfiguration"]["Rules"][0]["ExpirationInDays"]
-    return days
+    return int(aggregator._kept_days(arguments.get("quarantine_retention", Duration.days(90))))
 
 
 def test_the_bucket_keeps_objects_as_long_as_events_for_a_week_at_least_and_a_month_at_most() -> None:
