@@ -10,6 +10,7 @@ from typing import Any
 
 from dynamodb_counters.cli.main import main
 from dynamodb_counters.cli.session import Session
+from simulation.workbench import Workbench
 
 
 @dataclass(frozen=True)
@@ -50,3 +51,9 @@ def run(
         **outside,
     )
     return Done(main(arguments, session), out.getvalue(), err.getvalue())
+
+
+def run_on(bench: Workbench, *arguments: str, **outside: Any) -> Done:
+    """Run a command on the table of a workbench, at its time."""
+    given: dict[str, Any] = {"client": bench.table, "clock": bench.clock, "sleep": bench.clock.advance}
+    return run(*arguments, "--table", bench.table.name, **given | outside)

@@ -14,7 +14,7 @@ from dynamodb_counters._declarations.codec import decode, encode
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HookedClient
 from simulation.workbench import Workbench
-from tests.unit.cli.in_process import Done, run
+from tests.unit.cli.in_process import Done, run_on
 
 CALL = Event(
     "call",
@@ -41,10 +41,8 @@ class World:
         self.bench = Workbench(decode(encode((GOOD, TIME), attributes=True)))
         self.bench.aggregator.handle({})
 
-    def __call__(self, *arguments: str, client: Any = None) -> Done:
-        table, clock = self.bench.table, self.bench.clock
-        given: dict[str, Any] = {"client": client or table, "clock": clock, "sleep": clock.advance}
-        return run("accept", *arguments, table_name=table.name, **given)
+    def __call__(self, *arguments: str, **outside: Any) -> Done:
+        return run_on(self.bench, "accept", *arguments, **outside)
 
     def items(self) -> list[Any]:
         return [item for item in self.bench.table.items() if item["_type"]["S"] == "call"]
@@ -164,7 +162,7 @@ def test_erasing_asks_first_and_reports_by_place(accept: World) -> None:
 
     def erase(*arguments: str, **outside: Any) -> Done:
         given = ("call", "id=1", "--counts", "take_back", *arguments)
-        return run("erase", *given, table_name=accept.bench.table.name, client=accept.bench.table, **outside)
+        return run_on(accept.bench, "erase", *given, **outside)
 
     def refuse(question: str) -> bool:
         asked.append(question)

@@ -14,9 +14,9 @@ import pytest
 from dynamodb_counters import Aggregate, Attr, Count, Counter, Event, Sum, Threshold
 from dynamodb_counters._declarations import Declaration, flatten
 from dynamodb_counters._declarations.codec import encode
-from simulation.engines.tables import create_table
-from tests.integration.stores import Store
-from tests.unit.cli.in_process import Done, run
+from simulation.workbench import Workbench
+from tests.unit.cli.blog import Described
+from tests.unit.cli.in_process import Done, run_on
 
 SALE = Event("sale", pk="SALE#{id}", sk="SALE")
 SHOPS = Aggregate("shops", SALE, pk="SHOP#{shop}", sk="SALES", measures={"sales": Count(), "taken": Sum("price")})
@@ -24,10 +24,11 @@ BIG = replace(SHOPS, where=Attr("price").gt(100))
 TOTAL = Aggregate("total", SHOPS, pk="TOTAL", sk="ALL", measures={"taken": Sum("taken")})
 
 
-@pytest.fixture
-def store(moto_engine: Any) -> Store:
-    create_table(moto_engine.client, "sales", expires=False)
-    return Store(moto_engine, "sales")
+def counted(*declarations: Declaration) -> Workbench:
+    """A table that these declarations count."""
+    bench = Workbench(declarations)
+    bench.aggregator.handle({})
+    return bench
 
 
 def _template(folder: Path, **aggregators: tuple[Declaration, ...]) -> Path:
@@ -44,48 +45,17 @@ def _template(folder: Path, **aggregators: tuple[Declaration, ...]) -> Path:
     return file
 
 
-def _diff(store: Store, *arguments: str | Path) -> Done:
-    return run("diff", "--table", "sales", "--template", *map(str, arguments), client=store.client)
+def _diff(bench: Workbench, *arguments: str | Path) -> Done:
+    return run_on(bench, "diff", "--template", *map(str, arguments))
 
 
-def test_a_changed_filter_says_what_was_and_what_to_do(store: Store, tmp_path: Path) -> None:
-    store.deploy(SHOPS)
-
-    # The folder of `cdk synth` will do.
-    _template(tmp_path, Stack=(BIG, TOTAL))
-    done = _diff(store, tmp_path)
-
-    assert (done.code, done.err) == (1, "")
-    lines = done.out.splitlines()
-    assert lines[:4] == [
-        "shops: changed: a name keeps its definition, by which it counts on",
-        "  next: declare the new one as 'shops_v2', deploy, and run `counters backfill shops_v2`",
-        "--- table",
-        "+++ deployment",
-    ]
-    assert '+    "attribute": "price",' in lines
-    assert lines[lines.index("total: new") + 1] == "  next: counters backfill total"
-
-
-def test_a_changed_source_is_shown(store: Store, tmp_path: Path) -> None:
-    store.deploy(SHOPS)
-    order = Event("order", pk="ORDER#{id}", sk="ORDER")
-
-    done = _diff(store, _template(tmp_path, Stack=(replace(SHOPS, source=order),)))
-
-    changed = [line for line in done.out.splitlines() if line[:1] in ("+", "-")]
-    assert changed == ["--- table", "+++ deployment", '-  "source": "sale"', '+  "source": "order"']
-
-
-def test_json_has_each_name_and_threshold_that_is_new_changed_or_no_longer_declared(
-    store: Store, tmp_path: Path
-) -> None:
+def test_json_has_each_name_and_threshold_that_is_new_changed_or_no_longer_declared(tmp_path: Path) -> None:
     stock = Counter("stock", by="sku")
     many = Threshold("many", SHOPS, at=[5], measure="sales")
-    store.deploy(*flatten([SHOPS, many, Threshold("gone", SHOPS, at=[9], measure="sales"), TOTAL]))
+    bench = counted(*flatten([SHOPS, many, Threshold("gone", SHOPS, at=[9], measure="sales"), TOTAL]))
 
     declared = flatten([BIG, replace(many, aggregate=BIG, at=[6]), stock, Threshold("low", stock, at=[1])])
-    done = _diff(store, _template(tmp_path, Stack=declared), "--json")
+    done = _diff(bench, _template(tmp_path, Stack=declared), "--json")
 
     assert (done.code, done.document["first_deployment"]) == (1, False)
     assert [(one["name"], one["kind"], one["next"].partition(",")[0]) for one in done.document["names"]] == [
@@ -100,35 +70,35 @@ def test_json_has_each_name_and_threshold_that_is_new_changed_or_no_longer_decla
     assert ("where" in shops["before"], shops["after"]["where"]["attribute"]) == (False, "price")
 
 
-def test_what_may_change_freely_is_no_difference(store: Store, tmp_path: Path) -> None:
-    store.deploy(SHOPS)
+def test_what_may_change_freely_is_no_difference(tmp_path: Path) -> None:
+    bench = counted(SHOPS)
     changed = replace(
         SHOPS, source=replace(SALE, retention=timedelta(days=9), attributes={"id": int, "shop": str, "price": int})
     )
-    done = _diff(store, _template(tmp_path, Stack=(changed,)))
+    done = _diff(bench, _template(tmp_path, Stack=(changed,)))
     assert (done.code, done.out) == (0, "Nothing changes.\n")
 
 
-def test_a_table_that_nothing_counts_yet(store: Store, tmp_path: Path) -> None:
-    done = _diff(store, _template(tmp_path, Stack=(SHOPS,)))
+def test_a_table_that_nothing_counts_yet(tmp_path: Path) -> None:
+    done = _diff(Workbench([]), _template(tmp_path, Stack=(SHOPS,)))
     assert done.code == 1
     assert done.out.startswith("Nothing counts this table yet")
 
 
-def test_diff_asks_which_of_several_aggregators(store: Store, tmp_path: Path) -> None:
-    store.deploy(SHOPS)
+def test_diff_asks_which_of_several_aggregators(tmp_path: Path) -> None:
+    bench = counted(SHOPS)
     file = _template(tmp_path, One=(BIG,), Two=(SHOPS,))
 
-    refused = _diff(store, file)
+    refused = _diff(bench, file)
     assert (refused.code, refused.out) == (2, "")
     assert "which aggregator? name one with --aggregator, or its --template; there is: One, Two" in refused.err
-    assert _diff(store, file, "--aggregator", "Two").code == 0
-    assert _diff(store, file, "--aggregator", "One").code == 1
+    assert _diff(bench, file, "--aggregator", "Two").code == 0
+    assert _diff(bench, file, "--aggregator", "One").code == 1
     # Stages of an app have the same names.
     (tmp_path / "Other.template.json").write_text(_template(tmp_path, One=(SHOPS,)).read_text())
-    assert _diff(store, tmp_path).code == 0
+    assert _diff(bench, tmp_path).code == 0
     _template(tmp_path, One=(BIG,))
-    assert _diff(store, tmp_path).code == 2
+    assert _diff(bench, tmp_path).code == 2
 
 
 @pytest.mark.parametrize(
@@ -141,31 +111,33 @@ def test_diff_asks_which_of_several_aggregators(store: Store, tmp_path: Path) ->
         (None, "run `cdk synth`, or name a template"),
     ],
 )
-def test_wrong_input_is_one_line(store: Store, tmp_path: Path, content: str | None, said: str) -> None:
+def test_wrong_input_is_one_line(tmp_path: Path, content: str | None, said: str) -> None:
     file = tmp_path / "Stack.template.json"
     if content is not None:
         file.write_text(content)
 
-    done = _diff(store, file)
+    done = _diff(Workbench([]), file)
 
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert said in done.err
 
 
-def test_describe_shows_the_state_of_each_name_and_what_the_code_declares_otherwise(store: Store) -> None:
-    store.deploy(SHOPS, TOTAL)
-    store.deploy(BIG, replace(SHOPS, name="later", pk="LATER#{shop}"))
+def test_describe_shows_the_state_of_each_name_and_what_the_code_declares_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("simulation.workbench.MeteredTable", Described)
+    bench = counted(SHOPS, TOTAL)
+    bench.deploy([BIG, replace(SHOPS, name="later", pk="LATER#{shop}")])
     streams = SimpleNamespace(describe_stream=lambda **_: {"StreamDescription": {"Shards": []}})
-    outside: dict[str, Any] = {"client": store.client, "clients": {"dynamodbstreams": streams}}
-    outside |= {"endpoint_url": "http://moto"}
-    shown = run("describe", "--table", "sales", **outside).out.splitlines()
+    outside: dict[str, Any] = {"clients": {"dynamodbstreams": streams}, "endpoint_url": "http://memory"}
+    shown = run_on(bench, "describe", **outside).out.splitlines()
     section = shown[shown.index("Names") + 3 :][:3]
     assert [" ".join(line.split()) for line in section] == [
         "later waiting - - as counted",
         "shops complete - - otherwise",
         "total complete - - not",
     ]
-    document = run("describe", "--table", "sales", "--json", **outside).document
+    document = run_on(bench, "describe", "--json", **outside).document
     assert document["problems"][:3] == [
         "later is waiting",
         "shops is declared otherwise: a name keeps its definition",
