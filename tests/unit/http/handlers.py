@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
@@ -35,6 +35,7 @@ from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SC
 from dynamodb_counters.handlers import api, ingest_http
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory_table import MemoryTable
+from simulation.workbench import Workbench
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
 VIEWS = Aggregate(
@@ -64,6 +65,34 @@ HIT = Event("hit", pk="PAGE#{url}", sk="T#{time}#CID#{clientId}", packed=Packed(
 EVENTS: tuple[Event, ...] = (VIEW, HIT)
 SCHEMA = {"type": "object", "properties": {"url": {"type": "string", "maxLength": 100}, "bytes": {"type": "integer"}}}
 NOW = 1_790_000_000.0
+
+
+URLS = {"/": 23, "/ä?&#\u2028": 7, "0": 1}
+"""How often each was viewed."""
+
+
+def views() -> list[dict[str, Any]]:
+    """Build views of the last day and earlier, by two clients."""
+    return [
+        {
+            "url": url,
+            "time": (datetime.fromtimestamp(NOW, UTC) - timedelta(minutes=97 * number + 1)).isoformat(),
+            "clientId": f"c{number % 2}",
+            "bytes": 10 * number + 0.5,
+        }
+        for url, times in URLS.items()
+        for number in range(times)
+    ]
+
+
+def counted(declarations: Sequence[Declaration], *accepted: tuple[Event, Sequence[Mapping[str, Any]]]) -> Workbench:
+    """A table on which declarations count the events accepted."""
+    bench = Workbench(declarations)
+    bench.clock.now = NOW
+    for event, values in accepted:
+        assert {outcome.status for outcome in bench.counters.accept_many(event, values)} == {"accepted"}
+    bench.deliver_all()
+    return bench
 
 
 def ranked_table() -> MemoryTable:

@@ -1,9 +1,8 @@
-"""The counter API's responses match counts computed here from the events alone; each refusal names its cause."""
+"""Answers that HTTP alone gives, as counts computed here from the events say; each refusal names its cause."""
 
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,11 +11,12 @@ import pytest
 from dynamodb_counters._http.event_requests import EventCheck, parse_events, queue_messages
 from dynamodb_counters._http.requests import ProblemError
 from dynamodb_counters._http.resources import CountResources
-from tests.unit.http.counted import URLS, views
-from tests.unit.http.handlers import HIT, NOW, SIZES, VIEW, call_api, call_ingest, environment, request
+from dynamodb_counters._timeline.tiers import DAY, utc
+from tests.unit.http.handlers import HIT, NOW, OWN, SIZES, URLS, VIEW, call_api, environment, request, views
 
 VIEWS = views()
-JSON = {"content-type": "application/json"}
+SEPTEMBER = {"start": "2026-09-01T00:00:00Z", "end": "2026-10-01T00:00:00Z"}
+BERLIN = {"start": "2026-09-01T00:00:00+02:00", "end": "2026-10-01T00:00:00+02:00"}
 
 
 @pytest.fixture(autouse=True)
@@ -24,36 +24,27 @@ def _resources(counted: CountResources, monkeypatch: pytest.MonkeyPatch) -> None
     environment(monkeypatch, counted)
 
 
-def get(path: str, **parameters: str) -> Any:
-    status, document = call_api(request("GET", path, urlencode(parameters)))
+def get(path: str, **parameters: object) -> Any:
+    status, document = call_api(request("GET", f"/v1/{path}", urlencode(parameters)))
     assert status == 200, document
     return document
 
 
-WHOLE = {"complete": True}
-
-
-def measures(url: str) -> dict[str, Any]:
-    size = sum(view["bytes"] for view in VIEWS if view["url"] == url)
-    return {"views": URLS[url], "bytes": size, "mean": pytest.approx(size / URLS[url])}
-
-
-@pytest.mark.parametrize("url", URLS)
-def test_a_group(url: str) -> None:
-    assert get("/v1/views", url=url) == {
-        "aggregate": "views",
-        "values": {"url": url},
-        "measures": measures(url),
-        **WHOLE,
-    }
+def refused(path: str, **parameters: object) -> tuple[int, str]:
+    status, problem = call_api(request("GET", f"/v1/{path}", urlencode(parameters)))
+    return status, problem["detail"]
 
 
 def test_a_batch() -> None:
     groups: list[Any] = [{"aggregate": "views", "values": {"url": url}} for url in URLS]
     body = json.dumps({"groups": [*groups, {"aggregate": "site", "values": {}}]})
     status, document = call_api(request("POST", "/v1/batch", body=body, headers={"content-type": "application/json"}))
+    sizes = {url: sum(view["bytes"] for view in VIEWS if view["url"] == url) for url in URLS}
+    expected: list[Any] = [
+        {"views": times, "bytes": sizes[url], "mean": pytest.approx(sizes[url] / times)} for url, times in URLS.items()
+    ]
     assert status == 200
-    assert [group["measures"] for group in document["groups"]] == [*map(measures, URLS), {"site_views": len(VIEWS)}]
+    assert [group["measures"] for group in document["groups"]] == [*expected, {"site_views": len(VIEWS)}]
 
 
 @pytest.mark.parametrize(
@@ -75,42 +66,61 @@ def test_a_batch_is_of_whole_groups_of_aggregates(groups: list[Any], status: int
     assert (answered, problem["detail"][: len(words)]) == (status, words)
 
 
-def test_groups_of_a_partition_key() -> None:
-    groups = get("/v1/small", url="/")["groups"]
-    by_client = {group["values"]["clientId"]: group["measures"]["n"] for group in groups}
-    clients = [view["clientId"] for view in VIEWS if view["url"] == "/"]
-    assert by_client == {client: clients.count(client) for client in ("c0", "c1")}
+def test_a_span_has_the_defaults_of_all_doors() -> None:
+    found = get("kept", last="24h", end="2026-09-10T00:00:00Z")
+    assert (found["start"], found["end"]) == ("2026-09-09T00:00:00+00:00", "2026-09-10T00:00:00+00:00")
+    assert get("kept", end="2026-09-10T00:00:00Z") == found
+    assert get("kept") == get("kept", last="24h")
+    assert get("kept", start=get("kept")["start"])["count"] == get("kept")["count"]
 
 
-def test_a_leaderboard() -> None:
-    first = sorted(URLS, key=lambda url: -URLS[url])[:2]
-    group, top = {"aggregate": "views", **WHOLE}, get("/v1/views/top", limit="2")["groups"]
-    assert top == [{**group, "values": {"url": url}, "measures": {"views": URLS[url]}} for url in first]
+def test_a_month_in_a_time_zone_is_one_read() -> None:
+    found = get("kept", **BERLIN)
+    assert (found["start"], found["end"]) == ("2026-08-31T22:00:00+00:00", "2026-09-30T22:00:00+00:00")
+    [month] = get("kept/series", **BERLIN, step="month", tz="Europe/Berlin")["series"]
+    assert {"window": "kept", "values": {}, **month} == found
+    assert (found["count"], found["complete"]) == (len(VIEWS), True)
 
 
-def test_a_histogram() -> None:
-    assert get("/v1/spread")["measures"]["urls"] == {"<1": 0, "1": 2, "10": 1, "100": 0}
+@pytest.mark.parametrize("name", [one.name for one in OWN])
+def test_parts_of_other_measures_are_no_plain_groups(name: str) -> None:
+    assert refused(f"{name}/top", url="/") == (404, f"no top {name!r}; available: views")
+    assert "measures" not in get(name, **({} if name == "largest" else {"url": "/"}))
 
 
-@pytest.mark.parametrize("last", ["1h", "24h", "7d"])
-def test_a_window_and_its_series(last: str) -> None:
-    hours = {"1h": 1, "24h": 24, "7d": 168}[last]
-    since = datetime.fromtimestamp(NOW, UTC) - timedelta(hours=hours)
-    recent = [view for view in VIEWS if view["url"] == "/" and datetime.fromisoformat(view["time"]) >= since]
-    assert get("/v1/rolling", url="/", last=last)["count"] == len(recent)
-    steps = get("/v1/rolling/series", url="/", last=last, step="1h")["series"]
-    assert (len(steps), sum(step["count"] for step in steps)) == (hours, len(recent))
+def test_only_what_counts_by_time_has_a_series() -> None:
+    days = {"start": utc(NOW - 2 * DAY).isoformat(), "end": utc(NOW).isoformat()}
+    assert [one["count"] for one in get("clients/series", url="/", rolling="2d", **days)["series"]] == [0, 2, 2]
+    assert refused("latest/series", url="/") == (
+        404,
+        "no series 'latest'; available: rolling, kept, clients, hourly",
+    )
 
 
 @pytest.mark.parametrize(
-    "moment", ["1969-12-31T23:59:59Z", "9999-01-01T00:00:00Z", "2026-09-21T14:13:20", "0001-01-01T00:00:00Z", "now", ""]
+    ("path", "parameters", "said"),
+    [
+        ("sizes", {"p": "1.1"}, "invalid p='1.1': expected up to 20 numbers from 0 to 1"),
+        ("sizes", {"p": ",".join(["0.5"] * 21)}, "invalid p="),
+        ("hourly", {"last": "366d"}, "invalid span='about 4392 read units': expected at most 650"),
+        ("rolling", {"last": "1h", **SEPTEMBER}, "invalid last='1h': expected one span of time, not 'start' as well"),
+        ("rolling", {"as_of": SEPTEMBER["end"], **SEPTEMBER}, "expected one span of time, not 'start' as well"),
+        ("rolling", {"as_of": BERLIN["end"], "end": BERLIN["end"]}, "expected one span of time, not 'end' as well"),
+        ("rolling", {"last": "0h"}, "invalid last='0h': expected a number and a unit such as 30s"),
+        *(
+            (
+                path,
+                {"as_of": moment, **({"step": "1h"} if path.endswith("series") else {})},
+                f"as_of={moment!r}: expected",
+            )
+            for path in ("rolling", "rolling/series")
+            for moment in ("1969-12-31T23:59:59Z", "9999-01-01T00:00:00Z", "2026-09-21T14:13:20", "now", "")
+        ),
+    ],
 )
-@pytest.mark.parametrize("path", ["/v1/rolling", "/v1/rolling/series"])
-def test_a_window_is_not_asked_about_a_time_beyond_the_calendar(path: str, moment: str) -> None:
-    query = {"url": "/", "as_of": moment, **({"step": "1h"} if path.endswith("series") else {})}
-    status, problem = call_api(request("GET", path, urlencode(query)))
-    assert status == 400
-    assert f"invalid as_of={moment!r}: expected" in problem["detail"]
+def test_a_parameter_out_of_its_bounds_is_refused(path: str, parameters: dict[str, str], said: str) -> None:
+    status, detail = refused(path, url="/", **parameters)
+    assert (status, said in detail) == (400, True), detail
 
 
 @pytest.mark.parametrize("query", ["url=%ff", "&".join(["url=/"] * 101)])
@@ -119,22 +129,12 @@ def test_a_query_that_is_no_text_or_has_too_many_parts_is_refused(query: str) ->
     assert (status, problem["detail"]) == (400, "invalid query string: expected UTF-8 with at most 100 parameters")
 
 
-@pytest.mark.usefixtures("queue")
-@pytest.mark.parametrize("event", [1, "x", None, True, ["nested"]])
-def test_an_event_that_is_no_object_is_named_by_its_place(event: object) -> None:
-    good = {"url": "/", "time": "2026-09-21T14:13:20Z", "clientId": "c"}
-    status, problem = call_ingest(request("POST", "/events", body=json.dumps([good, event]), headers=JSON))
-    assert status == 400
-    assert problem["errors"] == [{"index": 1, "detail": "expected a JSON object"}]
-
-
 @pytest.mark.parametrize("time", ["yesterday", "2026-09-21T14:13:20", 10**15, "9999-12-31T23:59:59-23:59"])
 def test_a_packed_event_without_a_clear_time_is_refused_at_the_door(time: object) -> None:
-    good = {"url": "/", "time": "2026-09-21T14:13:20Z", "clientId": "c"}
-    body = json.dumps([good, {**good, "time": time}])
-    with pytest.raises(ProblemError) as refused:
+    body = json.dumps([VIEWS[0], {**VIEWS[1], "time": time}])
+    with pytest.raises(ProblemError) as problem:
         EventCheck(HIT).texts(parse_events(body), {})
-    [error] = refused.value.errors
+    [error] = problem.value.errors
     assert error["index"] == 1
     assert str(time) in error["detail"]
     assert len(EventCheck(VIEW).texts(parse_events(body), {})) == 2

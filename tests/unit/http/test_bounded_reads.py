@@ -14,18 +14,16 @@ import pytest
 from botocore.exceptions import BotoCoreError, ConnectTimeoutError
 
 from dynamodb_counters import Aggregate, Count, Counters, Ranking, Window
-from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._fold.page_layout import hash_of
 from dynamodb_counters._http.resources import MAX_PAGE_BYTES, CountResources
 from dynamodb_counters._reads.question import Position
-from dynamodb_counters._table import Table
 from dynamodb_counters.handlers import api
 from simulation.counters_in_memory import counters_in_memory
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory.client_errors import failure
 from simulation.memory.memory_client import paginator
-from simulation.memory_table import MemoryTable
-from tests.unit.http.handlers import NOW, VIEW, call_api, counters_of, environment, ranked_table, request
+from tests.unit.http.handlers import NOW, VIEW, call_api, environment, ranked_table, request
+from tests.unit.http.handlers import counted as counted_table
 from tests.unit.writes.clients import is_of_registry
 
 CLIENTS = Aggregate(
@@ -51,14 +49,8 @@ def view(client: str, url: str = "/") -> Values:
     return {"url": url, "time": "2026-09-21T14:00:00Z", "clientId": client}
 
 
-def counted(*views: Values) -> MemoryTable:
-    client: Any = ranked_table()
-    counters_of(client).accept_many(VIEW, views)
-    table = Table(client.name, client, clock=lambda: NOW)
-    aggregator = Aggregator(table, SERVED, quarantine_retention_seconds=86_400, single_shard=True)
-    [shard] = [shard.id for shard in client.stream.shards()]
-    aggregator.handle({"Records": client.stream.read(shard, None, 10**6).records})
-    return client  # type: ignore[no-any-return]
+def counted(*views: Values) -> Any:
+    return counted_table(SERVED, (VIEW, views)).table
 
 
 def serve(monkeypatch: pytest.MonkeyPatch, client: Any) -> Counters:
@@ -152,7 +144,7 @@ def test_a_later_page_reads_only_what_comes_after(monkeypatch: pytest.MonkeyPatc
     serve(monkeypatch, client)
     read, query = [0], client.query
 
-    def noted(**wanted: Any) -> dict[str, Any]:
+    def noted(**wanted: Any) -> Any:
         page = query(**wanted)
         read[0] += len(page["Items"])
         return page

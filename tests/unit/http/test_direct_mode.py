@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 
 from cdk_dynamodb_counters import EventIngest
-from simulation.queue.sqs import Queue
-from tests.unit.http.counted import DEAD, consumer
-from tests.unit.http.handlers import NOW, ranked_table
+from tests.unit.handlers.queue_world import World, view
 from tests.unit.infra.support import build, new_stack, properties, synthesized
 
 
@@ -18,8 +16,8 @@ def test_the_consumer_takes_what_the_integration_sends() -> None:
     parameters = integration["RequestParameters"]
     assert parameters["QueueUrl"]["Ref"] in template.find_resources("AWS::SQS::Queue")
 
-    table = ranked_table()
-    views = [{"url": '/é "#', "time": f"2026-09-21T14:2{minute}:00Z", "clientId": "c"} for minute in range(3)]
+    world = World()
+    views = [view('/é "#') | {"clientId": f"c{number}"} for number in range(3)]
     bodies = [
         json.dumps(views[0]),
         json.dumps(views, indent=2),
@@ -29,16 +27,12 @@ def test_the_consumer_takes_what_the_integration_sends() -> None:
         "[]",
     ]
     # API Gateway documents that parts of the request go where the integration's parameters say.
-    attributes = json.loads(parameters["MessageAttributes"].replace("${context.requestTimeEpoch}", str(int(NOW) - 5)))
-    queue = Queue(lambda: NOW)
+    taken = str(int(world.clock()) - 5)
+    attributes = json.loads(parameters["MessageAttributes"].replace("${context.requestTimeEpoch}", taken))
     for body in bodies:
-        queue.send({"$request.body": body}[parameters["MessageBody"]], attributes)
-    accept = consumer(table)
-    assert accept({"Records": [message.record() for message in queue.receive(10)]}) == {"batchItemFailures": []}
-    dead = accept.queues[DEAD].messages()
+        world.queue.send({"$request.body": body}[parameters["MessageBody"]], attributes)
+    assert all(message.is_done for message in world.deliver())
+    dead = world.dead.messages()
     assert {one.body for one in dead} == {bodies[3], bodies[4]}
-    assert {one.attributes["taken"]["StringValue"] for one in dead} == {str(int(NOW) - 5)}
-    assert accept.queues.keys() == {DEAD}
-    items = list(table.items())
-    assert sorted(item["time"]["S"] for item in items) == [view["time"] for view in views]
-    assert {item["url"]["S"] for item in items} == {'/é "#'}
+    assert {one.attributes["taken"]["StringValue"] for one in dead} == {taken}
+    assert world.urls() == ['/é "#'] * 3

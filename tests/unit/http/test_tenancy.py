@@ -9,24 +9,12 @@ from urllib.parse import urlencode
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Packed, Ranking, Window
-from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._http.event_requests import EventCheck
 from dynamodb_counters._http.requests import ProblemError, bound_values
 from dynamodb_counters._http.resources import CountResources, openapi
-from dynamodb_counters._table import Table
 from dynamodb_counters.handlers import api
 from simulation.handler_process import LAMBDA_CONTEXT
-from tests.unit.http.handlers import (
-    NOW,
-    Queue,
-    call_api,
-    call_ingest,
-    counters_of,
-    environment,
-    ranked_table,
-    receive,
-    request,
-)
+from tests.unit.http.handlers import Queue, call_api, call_ingest, counted, environment, receive, request
 
 JOB = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}")
 HIT = Event("hit", pk="HIT#{customer}", sk="T#{at}#{id}", packed=Packed("at"))
@@ -67,16 +55,9 @@ def by(claim: Any, event: Document, kind: str = "jwt") -> Document:
 @pytest.fixture
 def queue(monkeypatch: pytest.MonkeyPatch) -> Queue:
     """Configure both APIs, over a table with jobs and hits of two customers."""
-    client: Any = ranked_table()
-    counters = counters_of(client)
     events = [job(customer, number) for number in range(3) for customer in ("ann", "bob")]
-    for event in (JOB, HIT):
-        assert {outcome.status for outcome in counters.accept_many(event, events)} == {"accepted"}
-    table = Table(client.name, client, clock=lambda: NOW)
-    aggregator = Aggregator(table, (DAILY, MIXED, RECENT), quarantine_retention_seconds=86_400, single_shard=True)
-    [shard] = [shard.id for shard in client.stream.shards()]
-    aggregator.handle({"Records": client.stream.read(shard, None, 10**6).records})
-    environment(monkeypatch, CountResources(counters, SERVED))
+    bench = counted((DAILY, MIXED, RECENT), (JOB, events), (HIT, events))
+    environment(monkeypatch, CountResources(bench.counters, SERVED))
     monkeypatch.setenv("CACHE_CONTROL", "private, max-age=5")
     return receive(monkeypatch, EventCheck(JOB), TENANT)
 
