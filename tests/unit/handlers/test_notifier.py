@@ -178,13 +178,6 @@ def test_a_request_has_at_most_ten_crossings_and_of_each_group_one(units: list[i
     assert list(in_requests([])) == []
 
 
-def test_a_batch_is_delivered_and_metered(module: ModuleType, bus: Bus, capsys: pytest.CaptureFixture[str]) -> None:
-    records = crossed(BUSY, PLAN, units=[4, 5, 2], customers="abc")
-    assert failed(module.handler({"Records": records}, LAMBDA_CONTEXT)) == []
-    assert [each["id"] for each in bus.taken] == [each["dynamodb"]["NewImage"]["id"]["S"] for each in records]
-    assert metered(capsys.readouterr().out) == {"CrossingsDelivered": len(records)}
-
-
 def test_a_batch_goes_on_from_the_first_crossing_that_is_refused(
     module: ModuleType, bus: Bus, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:

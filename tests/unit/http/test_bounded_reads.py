@@ -22,7 +22,7 @@ from simulation.counters_in_memory import counters_in_memory
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory.client_errors import failure
 from simulation.memory.memory_client import paginator
-from tests.unit.http.handlers import NOW, VIEW, call_api, environment, ranked_table, request
+from tests.unit.http.handlers import NOW, VIEW, call_api, environment, request
 from tests.unit.http.handlers import counted as counted_table
 from tests.unit.writes.clients import is_of_registry
 
@@ -251,16 +251,3 @@ def test_a_declaration_that_the_table_does_not_count_is_unavailable(monkeypatch:
             response = api.handler(request("GET", f"/v1/{path}", query), LAMBDA_CONTEXT)
             assert (response["statusCode"], response["headers"]["Retry-After"]) == (503, "1"), path
             assert "expected one that the table's aggregator counts" in response["body"]
-
-
-@pytest.mark.parametrize("path", ["/v1/short", "/v1/short/series"])
-@pytest.mark.parametrize("span", [{"last": "3d"}, {"start": "2026-09-01T00:00:00Z", "end": "2026-09-02T00:00:00Z"}])
-def test_a_span_that_is_no_longer_retained_is_refused(
-    monkeypatch: pytest.MonkeyPatch, path: str, span: dict[str, str]
-) -> None:
-    short = Window("short", VIEW, pk="S#{url}", time="time", retention=timedelta(days=2), longest=None)
-    counters = Counters("counters", client=ranked_table(), clock=lambda: NOW)  # type: ignore[arg-type]
-    environment(monkeypatch, CountResources(counters, [short]))
-    status, problem = get(path, url="/", **span)
-    assert (status, "'short' retains no more" in problem["detail"]) == (400, True)
-    assert problem["detail"].startswith(f"invalid {next(iter(span))}=")

@@ -32,7 +32,6 @@ from tests.unit.http.handlers import (
     resources_of,
 )
 
-_SEED = 7
 _ALL: dict[str, Any] = {"start": "2026-09-01T00:00:00Z", "end": "2026-10-01T00:00:00Z"}
 Values = dict[str, Any]
 
@@ -87,19 +86,6 @@ def in_order(events: list[Values]) -> list[Values]:
 
 
 @pytest.mark.usefixtures("serve")
-def test_packed_events_come_in_the_order_of_time_from_all_parts(counters: Counters) -> None:
-    hits = [hit(number % 5, 7 * number, f"/{number % 3}") for number in range(200)]
-    shuffled = random.Random(_SEED).sample(hits, len(hits))
-    for first in range(0, 200, 50):
-        counters.accept_many(HIT, shuffled[first : first + 50])
-
-    found = list(pages("/v1/hit/events", limit=30, **_ALL))
-
-    assert [len(page) for page in found] == [30] * 6 + [20]
-    assert [event for page in found for event in page] == in_order(hits)
-
-
-@pytest.mark.usefixtures("serve")
 @pytest.mark.parametrize("seed", range(5))
 def test_no_event_is_lost_or_repeated_by_what_is_written_between_pages(seed: int, counters: Counters) -> None:
     generator = random.Random(seed)
@@ -109,15 +95,17 @@ def test_no_event_is_lost_or_repeated_by_what_is_written_between_pages(seed: int
         return [hit(next(numbers), generator.randrange(40)) for _ in range(count)]
 
     stays, goes = fresh(80), fresh(20)
-    counters.accept_many(HIT, stays + goes)
+    counters.accept_many(HIT, generator.sample(stays + goes, 100))
 
     def write() -> None:
         counters.accept_many(HIT, fresh(3))
         if goes:
             counters.retract(HIT, goes.pop())
 
-    found = [event for page in pages("/v1/hit/events", write, limit=9, **_ALL) for event in page]
+    listed = list(pages("/v1/hit/events", write, limit=9, **_ALL))
+    found = [event for page in listed for event in page]
 
+    assert {len(page) for page in listed[:-1]} == {9}
     assert found == in_order(found)
     assert len({event["clientId"] for event in found}) == len(found), f"seed {seed}"
     assert [event for event in found if event in stays] == in_order(stays), f"seed {seed}"
@@ -220,9 +208,7 @@ def test_buckets_without_events_are_passed_over_many_at_a_time(
 @pytest.mark.parametrize(
     ("parameters", "detail"),
     [
-        ({"start": "now", "end": _ALL["end"]}, "invalid start='now'"),
         ({**_ALL, "limit": 0}, "invalid limit='0': expected an int from 1 to 1000"),
-        ({**_ALL, "limit": 1001}, "invalid limit='1001'"),
         ({**_ALL, "bytes": 1}, "invalid bytes='1': expected a field of 'hit': url, time, clientId"),
         ({**_ALL, "end": _ALL["start"], "consistent": ""}, "invalid consistent='': expected one of 'true', 'false'"),
         ({**_ALL, "next": Position(10**12, "", "").token}, "invalid next="),

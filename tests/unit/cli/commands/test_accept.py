@@ -182,7 +182,6 @@ def test_erasing_asks_first_and_reports_by_place(accept: World) -> None:
     ("arguments", "says"),
     [
         (("call", "tenant=a"), "invalid id=None"),
-        (("call", "id"), "'id' is no field=value"),
         (("call", ":=1"), "':=1' is no field=value"),
         (("call", "id=1", "id:=2"), "the field 'id' is given twice"),
         (("call", "id:={"), "invalid id:={: expected JSON ("),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Count, Event, Sum, Threshold, Window
+from dynamodb_counters import Aggregate, Count, Event, Extremes, Sum, Threshold, Window
 from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 from simulation.workbench import Workbench
 from tests.unit.cli.in_process import Done, run, run_on
@@ -24,15 +24,19 @@ NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
+DECLARED = (PACE, VIEWS, Aggregate("all", VIEW, n=Count()), Extremes("slowest", VIEW, by="url", attribute="ms"))
+
+
 @pytest.fixture(scope="module")
 def counters() -> Iterator[CountersInMemory]:
-    with counters_in_memory([PACE, VIEWS, Aggregate("all", VIEW, n=Count()), BUSY, FIRST], now=NOW - DAY) as counters:
+    with counters_in_memory([*DECLARED, BUSY, FIRST], now=NOW - DAY) as counters:
 
         def view(url: str, clients: str) -> None:
-            times = {"url": url, "time": counters.clock.now.isoformat(), "ms": 11}
-            counters.accept_many(VIEW, [{**times, "client": client} for client in clients])
+            time = counters.clock.now.isoformat()
+            views = ({"url": url, "time": time, "ms": ms, "client": client} for ms, client in enumerate(clients))
+            counters.accept_many(VIEW, views)
 
-        view("/", "abcdef")
+        view("/", "abcdefghijkl")
         counters.clock.advance(DAY - timedelta(hours=1))
         view("/b", "abc")
         counters.retract(VIEW, {"url": "/b", "time": counters.clock.now.isoformat(), "client": "a"})
@@ -60,14 +64,19 @@ def test_crossings_of_a_threshold_are_listed_as_its_events(counters: CountersInM
     assert (refused.code, "expected --since and --until alone" in refused.err) == (2, True)
 
 
+def test_all_pages_of_what_has_none_are_one_page(counters: CountersInMemory) -> None:
+    found = ask(counters, "get", "slowest", "url=/", "--order", "largest", "--all", "--json").document["largest"]
+    assert [each["value"] for each in found] == [*range(11, 1, -1)]
+
+
 def test_a_group_is_explained_by_its_events_of_a_span(counters: CountersInMemory) -> None:
     done = ask(counters, "explain", "views", "url=/", "--json")
-    assert (done.code, done.document["numbers"], len(done.document["lines"])) == (0, {"n": 6}, 6)
+    assert (done.code, done.document["numbers"], len(done.document["lines"])) == (0, {"n": 12}, 12)
     span = ("--since", "2026-11-19T00:00+02:00", "--until", "2026-11-20T00:00")
     assert ask(counters, "explain", "pace", "url=/", *span, "--json").document["numbers"] == {"total": 66}
     refused = ask(counters, "explain", "all")
     assert (refused.code, "expected True, for a Scan that takes" in refused.err) == (2, True)
-    assert ask(counters, "explain", "all", "--scan", "--json").document["numbers"] == {"n": 8}
+    assert ask(counters, "explain", "all", "--scan", "--json").document["numbers"] == {"n": 14}
 
 
 def test_a_read_says_what_its_counts_lack() -> None:
