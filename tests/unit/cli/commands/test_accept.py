@@ -83,6 +83,8 @@ def test_texts_are_taken_as_they_are_declared_once_and_back(accept: World) -> No
         "status": "duplicate",
         "reason": None,
     }
+    other = accept("call", *RIGHT, "tags:=[9]")
+    assert (other.code, other.out.partition(":")[0]) == (1, "conflict")
     [item] = accept.items()
     assert (item["id"], item["status"], item["cached"]) == ({"S": "1"}, {"N": "200"}, {"BOOL": True})
     assert (item["shop"], item["tags"]) == ({"S": "a=b"}, {"L": [{"N": "9.5"}]})
