@@ -143,7 +143,7 @@ def test_a_delta_is_shown_with_its_group() -> None:
     assert "numbers" in entry.content
     [found] = run_on(bench, "quarantine", "list", "--json").document["entries"]
     assert found["declarations"] == ["shops"]
-    assert found["content"]["group"] == ["a"]
+    assert (found["item"], found["content"]["group"]) == ("a", ["a"])
 
 
 @pytest.mark.parametrize(
