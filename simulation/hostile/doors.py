@@ -18,7 +18,6 @@ from unittest.mock import patch
 import fastjsonschema
 from botocore.exceptions import ConnectTimeoutError
 
-from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import encode
@@ -29,8 +28,6 @@ from dynamodb_counters._http.event_requests import EventCheck
 from dynamodb_counters._http.json_schema import compile_schema
 from dynamodb_counters._http.requests import read_json
 from dynamodb_counters._http.resources import CountResources, openapi
-from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
-from dynamodb_counters._table import Table
 from dynamodb_counters._writes.event_items import typed_item
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.hostile.costly import SCHEMA
@@ -39,6 +36,7 @@ from simulation.hostile.limits import beyond_dynamodb
 from simulation.memory.client_errors import failure
 from simulation.memory.memory_client import paginator
 from simulation.memory_table import MemoryTable
+from simulation.workbench import Workbench
 
 NOW: Final = 1_790_000_000.0
 MAX_ANSWER_BYTES: Final = 6_000_000
@@ -306,21 +304,16 @@ def _reached(stack: ExitStack, client: MemoryTable, environment: Mapping[str, st
 
 def _counted() -> MemoryTable:
     """A table with counts of every kind, of two customers: many groups, and texts as long as groups may have."""
-    client: Any = MemoryTable(lambda: NOW, seed=2, indexes={RANKING_INDEX: (LEADERBOARD, SCORE)})
-    counters = Counters(client.name, client=client, clock=lambda: NOW)
+    bench = Workbench(DECLARATIONS)
+    bench.clock.now = NOW
     long = "\x01" * 7900
     views = [_good(number) | {"customer": customer} for number in range(300) for customer in (OWN, "c1")]
     views += [_good(number) | {"url": f"{long}{number}", "clientId": "c"} for number in range(130)]
-    assert {outcome.status for outcome in counters.accept_many(VIEW, views)} == {"accepted"}
-    assert {outcome.status for outcome in counters.accept_many(HIT, views)} == {"accepted"}
-    table = Table(client.name, client, clock=lambda: NOW)
-    aggregator = Aggregator(table, DECLARATIONS, quarantine_retention_seconds=86_400, single_shard=True)
-    [shard] = [shard.id for shard in client.stream.shards()]
-    last = None
-    while records := client.stream.read(shard, last, 10**6).records:
-        last = records[-1]["dynamodb"]["SequenceNumber"]
-        assert aggregator.handle({"Records": records}).quarantined == 0
-    return client  # type: ignore[no-any-return]
+    for event in (VIEW, HIT):
+        assert {outcome.status for outcome in bench.counters.accept_many(event, views)} == {"accepted"}
+    bench.deliver_all()
+    assert not [*bench.counters.quarantined()]
+    return bench.table
 
 
 def _good(number: int, now: float = NOW) -> dict[str, Any]:
