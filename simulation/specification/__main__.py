@@ -9,20 +9,15 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from simulation.engines import EngineUnavailableError
-from simulation.specification.backfill_configurations import BACKFILL_REMOVALS, BACKFILLS
 from simulation.specification.broken_handlers import BROKEN
-from simulation.specification.configurations import CONFIGURATIONS, REMOVALS
-from simulation.specification.explorations import Configuration, Removal
-from simulation.specification.page_configurations import PAGE_REMOVALS, PAGINATIONS
-from simulation.specification.registry_configurations import REGISTRIES, REGISTRY_REMOVALS
-from simulation.specification.threshold_configurations import CROSSING_REMOVALS, CROSSINGS
+from simulation.specification.explorations import EXPLORATIONS, Configuration, Removal
 from simulation.specification.tlc import MODULES, Verdict, check
 from simulation.specification.traces import compare, trace_of
 
@@ -44,14 +39,13 @@ def holds(configuration: Configuration, seconds: float) -> Row:
     return right, f"| {configuration.name} | {configuration.about} | {found} | {_size(verdict)} |"
 
 
-def breaks(removal: Removal, configurations: Sequence[Configuration], seconds: float) -> Row:
+def breaks(removal: Removal, seconds: float) -> Row:
     """A row for a removed guard, and whether there is a counterexample, as there must be."""
-    module = removal.of(configurations).specification.module
-    verdict = _checked(module, removal.text(configurations), seconds)
+    verdict = _checked(removal.configuration.specification.module, removal.text, seconds)
     right = isinstance(verdict, Verdict) and verdict.violated is not None
     steps = verdict.steps if isinstance(verdict, Verdict) and right else "none"
     found = verdict.violated if isinstance(verdict, Verdict) and right else _problem(verdict)
-    return right, f"| {removal.about} | {removal.configuration} | {found} | {steps} | {_size(verdict)} |"
+    return right, f"| {removal.about} | {removal.configuration.name} | {found} | {steps} | {_size(verdict)} |"
 
 
 def parts(name: str) -> Row:
@@ -81,7 +75,7 @@ def main() -> int:
         right = right and all(good for good, _ in rows)
         took = f"All of this: {time.monotonic() - begun:.0f} s, {given.processes} at a time."
         if not given.no_page:
-            _write(README, part, "\n".join([_HEADS[part], *(row for _, row in rows), "", took, ""]))
+            _write(README, part, "\n".join([*_head(part), *(row for _, row in rows), "", took, ""]))
     return 0 if right else 1
 
 
@@ -107,37 +101,27 @@ def _broken(_: argparse.Namespace) -> Iterator[Row]:
     yield from map(parts, BROKEN)
 
 
-_breaks: Final = partial(breaks, configurations=CONFIGURATIONS)
+_GROUPS: Final = {group.specification.name: group for group in EXPLORATIONS}
 _PARTS: Final[dict[str, Callable[[argparse.Namespace], Iterator[Row]]]] = {
-    "configurations": lambda given: _checks(holds, CONFIGURATIONS, given),
-    "guards": lambda given: _checks(_breaks, REMOVALS, given),
-    "backfills": lambda given: _checks(holds, BACKFILLS, given),
-    "backfill-guards": lambda given: _checks(partial(breaks, configurations=BACKFILLS), BACKFILL_REMOVALS, given),
-    "pages": lambda given: _checks(holds, PAGINATIONS, given),
-    "page-guards": lambda given: _checks(partial(breaks, configurations=PAGINATIONS), PAGE_REMOVALS, given),
-    "thresholds": lambda given: _checks(holds, CROSSINGS, given),
-    "threshold-guards": lambda given: _checks(partial(breaks, configurations=CROSSINGS), CROSSING_REMOVALS, given),
-    "registries": lambda given: _checks(holds, REGISTRIES, given),
-    "registry-guards": lambda given: _checks(partial(breaks, configurations=REGISTRIES), REGISTRY_REMOVALS, given),
+    **{name: partial(_checks, holds, group.configurations) for name, group in _GROUPS.items()},
+    **{f"{name}-guards": partial(_checks, breaks, group.removals) for name, group in _GROUPS.items()},
     "traces": _traces,
     "broken": _broken,
 }
-_REMOVED: Final = "from | violated | shortest trace, steps | states until then | seconds |\n|---|---|---|---|---|---|"
-_EXPLORED: Final = "configuration | what takes part | verdict | distinct states | seconds |\n|---|---|---|---|---|"
+_HEAD: Final = "| configuration | what takes part | verdict | distinct states | seconds |"
+_HEAD_OF_GUARDS: Final = "| guard removed | from | violated | shortest trace, steps | states until then | seconds |"
+_HEAD_OF_BROKEN: Final = "| handler broken on purpose | where its trace and the specification part |"
 _HEADS: Final = {
-    "configurations": f"| {_EXPLORED}",
-    "guards": f"| guard removed | {_REMOVED}",
-    "backfills": f"| {_EXPLORED}",
-    "backfill-guards": f"| guard removed | {_REMOVED}",
-    "pages": f"| {_EXPLORED}",
-    "page-guards": f"| guard removed | {_REMOVED}",
-    "thresholds": f"| {_EXPLORED}",
-    "threshold-guards": f"| guard removed | {_REMOVED}",
-    "registries": f"| {_EXPLORED}",
-    "registry-guards": f"| guard removed | {_REMOVED}",
+    **dict.fromkeys(_GROUPS, _HEAD),
+    **{f"{name}-guards": _HEAD_OF_GUARDS for name in _GROUPS},
     "traces": "",
-    "broken": "| handler broken on purpose | where its trace and the specification part |\n|---|---|",
+    "broken": _HEAD_OF_BROKEN,
 }
+
+
+def _head(part: str) -> tuple[str, ...]:
+    head = _HEADS[part]
+    return (head, "|---" * (head.count("|") - 1) + "|") if head else ("",)
 
 
 def _printed(rows: Iterable[Row]) -> Iterator[Row]:

@@ -8,13 +8,8 @@ import pytest
 
 from simulation.engines import EngineUnavailableError, maven
 from simulation.night import scaled
-from simulation.specification.backfill_configurations import BACKFILL, BACKFILL_REMOVALS, BACKFILLS, VERIFY
 from simulation.specification.broken_handlers import BROKEN
-from simulation.specification.configurations import CONFIGURATIONS, COUNTING, REMOVALS
-from simulation.specification.explorations import Configuration, Removal, Specification
-from simulation.specification.page_configurations import PAGE_REMOVALS, PAGES, PAGINATIONS
-from simulation.specification.registry_configurations import REGISTRIES, REGISTRY, REGISTRY_REMOVALS
-from simulation.specification.threshold_configurations import CROSSING_REMOVALS, CROSSINGS, THRESHOLDS
+from simulation.specification.explorations import EXPLORATIONS, Configuration, Explorations, Removal
 from simulation.specification.tlc import DEADLOCK, PROGRAM, check, installed
 from simulation.specification.traces import compare, trace_of
 from tests.conftest import IN_CI
@@ -29,8 +24,6 @@ SOME_BROKEN = (
     "a record is folded by the code that delivers it",
     "checkpoints are not heeded",
 )
-ALL_CONFIGURATIONS = (*CONFIGURATIONS, *BACKFILLS, *PAGINATIONS, *CROSSINGS, *REGISTRIES)
-ALL_REMOVALS = (*REMOVALS, *BACKFILL_REMOVALS, *PAGE_REMOVALS, *CROSSING_REMOVALS, *REGISTRY_REMOVALS)
 ITEM_EXPIRES = 413
 """Seed in which an item expires between a batch and its retry."""
 SEEDS_OF_BROKEN = range(6, 12)
@@ -56,7 +49,8 @@ def _by_night(name: str) -> Collection[pytest.MarkDecorator]:
     "configuration",
     [
         pytest.param(c, id=c.name, marks=_by_night(c.name))
-        for c in ALL_CONFIGURATIONS
+        for explorations in EXPLORATIONS
+        for c in explorations.configurations
         if c.states and c.name not in LONG
     ],
 )
@@ -68,20 +62,23 @@ def test_every_count_is_exact_in_every_state(configuration: Configuration) -> No
 
 
 @pytest.mark.parametrize(
-    "removal", [pytest.param(r, id=r.about, marks=_by_night(r.about)) for r in ALL_REMOVALS if r.quick]
+    "removal",
+    [
+        pytest.param(r, id=r.about, marks=_by_night(r.about))
+        for explorations in EXPLORATIONS
+        for r in explorations.removals
+        if r.quick
+    ],
 )
 def test_without_a_guard_some_state_counts_wrong(removal: Removal) -> None:
-    specification = removal.of(ALL_CONFIGURATIONS).specification
-    verdict = check(specification.module, removal.text(ALL_CONFIGURATIONS), compiled_in_haste=True)
+    specification = removal.configuration.specification
+    verdict = check(specification.module, removal.text, compiled_in_haste=True)
     assert verdict.violated in {*specification.invariants} - {"TypeOK"}
 
 
-@pytest.mark.parametrize(
-    "specification", [COUNTING, BACKFILL, VERIFY, PAGES, THRESHOLDS, REGISTRY], ids=lambda s: s.module
-)
-def test_every_guard_is_removed_from_some_configuration(specification: Specification) -> None:
-    removed = {r.guard for r in ALL_REMOVALS if r.of(ALL_CONFIGURATIONS).specification is specification}
-    assert removed - {None} == specification.guards
+@pytest.mark.parametrize("explorations", EXPLORATIONS, ids=lambda e: e.specification.name)
+def test_every_guard_is_removed_from_some_configuration(explorations: Explorations) -> None:
+    assert {r.guard for r in explorations.removals} - {None} == explorations.specification.guards
 
 
 def test_the_handler_does_what_the_specification_allows() -> None:
