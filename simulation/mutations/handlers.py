@@ -136,11 +136,11 @@ HANDLERS: Final = r"""
 * a stream may have a third reader
 - _MOST_READERS: Final = 2
 + _MOST_READERS: Final = 3
-? ../unit/infra/test_source_tables.py::test_two_aggregators_may_read_one_stream_and_no_third
+? ../unit/infra/test_refusals.py::test_what_does_not_fit_is_refused
 
 == ../../infra/cdk_dynamodb_counters/event_ingest.py
 * a message that the table refuses for long becomes a dead letter
 - int(patience / hidden)
 + 10
-? ../unit/infra/test_http_constructs.py::test_what_is_refused_for_long_becomes_a_dead_letter_late_and_before_it_expires
+? ../unit/infra/test_http_constructs.py::test_messages_are_kept_as_long_as_their_event_or_five_receives_take
 """

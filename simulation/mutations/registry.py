@@ -62,7 +62,7 @@ REGISTRY: Final = r"""
 + begin = 0
 ? test_thresholds_over_time.py::test_what_a_name_counts_before_its_baseline_is_added_crosses_no_line
 * a name that a version cannot read is left out though readers take it for complete
-- if entry.declaration is not None or entry.state == WAITING:
+- if entry.state == WAITING:
 + if True:
 ? test_registry.py::test_a_definition_that_a_version_cannot_read_goes_stale_and_the_others_count
 * a name that a version cannot read is left out as soon as it is stale
@@ -124,6 +124,10 @@ REGISTRY: Final = r"""
 - typed_values({"surplus": True}), {PK: key[PK]}))
 + typed_values({"surplus": True}), {}))
 ? test_verdicts.py::test_what_a_name_counts_too_much_is_noted_once_and_never_of_a_name_that_is_gone
+* a name is folded over one that this version cannot read
+- return unread | {name for name, below in readable.items() if below & unread}
++ return unread
+? test_registry.py::test_what_counts_a_name_that_a_version_cannot_read_goes_stale_with_it
 * a reader takes a stale name for complete
 - return self.state == COMPLETE
 + return self.state in (COMPLETE, STALE)

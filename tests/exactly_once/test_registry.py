@@ -233,6 +233,21 @@ def test_a_definition_that_a_version_cannot_read_goes_stale_and_the_others_count
     assert world.read(REVENUE, customer="ann") == ({"total": 30}, True)
 
 
+def test_what_counts_a_name_that_a_version_cannot_read_goes_stale_with_it() -> None:
+    world = World(NUMBER, BY, OVER)
+    world.put(3)
+    world.spoil("by")
+    world.bench.clock.advance(61)
+    with pytest.raises(CheckpointError, match="by, over is counted by a definition that this version cannot read"):
+        world.put(1)
+    world.bench.clock.advance(200)
+    world.bench.deliver_all()
+    assert (world.state("over"), world.read(OVER)[1]) == (STALE, False)
+    assert world.read(NUMBER) == ({"orders": 4}, True)
+    world.bench.deploy([NUMBER, OVER, REVENUE])
+    assert world.state("revenue") == WAITING
+
+
 def test_a_counter_is_complete_at_once_and_a_threshold_watches_from_then_on() -> None:
     stock = Counter("stock", by="sku")
     world = World(NUMBER)
@@ -420,18 +435,21 @@ def test_a_slow_process_opens_nothing_that_another_has_filled(monkeypatch: pytes
     assert world.read(REVENUE, customer="bob") == ({"total": 20}, True)
 
 
-def test_a_slow_process_opens_nothing_over_a_name_that_another_has_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("step", "phase"), [("_open", "deleting"), ("_try_to_open", "stale")])
+def test_a_slow_process_opens_nothing_over_a_name_that_another_has_emptied(
+    monkeypatch: pytest.MonkeyPatch, step: str, phase: str
+) -> None:
     world = World(BY)
     world.put(3)
     world.bench.deploy([BY, OVER])
-    opened = Backfill._open
+    opened = getattr(Backfill, step)
 
-    def late(self: Backfill) -> Any:
-        monkeypatch.setattr(Backfill, "_open", opened)
-        world.run_to(backfill(world.bench, world.stream, names=["by"]).steps(), "deleting")
-        return opened(self)
+    def late(*arguments: Any) -> Any:
+        monkeypatch.setattr(Backfill, step, opened)
+        world.run_to(backfill(world.bench, world.stream, names=["by"]).steps(), phase)
+        return opened(*arguments)
 
-    monkeypatch.setattr(Backfill, "_open", late)
+    monkeypatch.setattr(Backfill, step, late)
     with pytest.raises(BackfillError, match="another process works on the same names"):
         list(backfill(world.bench, world.stream, names=["over"]).steps())
     world.put(1, customer="bob")
