@@ -63,7 +63,7 @@ def rule_of(kind: Any) -> Rule | None:  # noqa: PLR0911
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _choice(tuple(member.value for member in kind))
     if origin in (list, set, frozenset) or (origin is tuple and arguments[1:] == (...,)):
-        return {"type": list, "of": arguments[0] if arguments else None}
+        return {"type": list} | ({"of": arguments[0]} if arguments else {})
     # By its name: the module also makes random ones, which nothing here may.
     if isinstance(kind, type) and (kind.__module__, kind.__name__) == ("uuid", "UUID"):
         return {"type": str, "format": "uuid"}

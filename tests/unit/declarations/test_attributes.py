@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, make_dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
-from typing import Annotated, Any, Final, Literal, NotRequired, Optional, TypedDict
+from typing import Annotated, Any, Final, List, Literal, NotRequired, Optional, TypedDict  # noqa: UP035
 from uuid import UUID
 
 import annotated_types
@@ -116,11 +116,15 @@ def test_limits_and_defaults_of_a_class_are_taken_over() -> None:
         score: Annotated[int | None, annotated_types.Ge(1)]
         tags: list[str] = field(default_factory=list)
 
+    parent: Any = pydantic.dataclasses.dataclass(_dataclass(int))
+    child = make_dataclass("Child", [("y", str, "")], bases=(parent,))
     declared: dict[type, dict[str, Attribute]] = {
+        child: {"x": Attribute(int), "y": Attribute(str, required=False)},
         Model: {"amount": Attribute(Decimal, minimum=0, maximum=9), "name": Attribute(str, min_length=1)},
         Sent: {"score": Attribute(int, minimum=1, required=False), "tags": Attribute(list[str], required=False)},
         _pydantic_dataclass(int, ge=0): {"x": Attribute(int, minimum=0)},
         _model(Annotated[int, "a number", pydantic.Field(description="it", strict=True)]): {"x": Attribute(int)},
+        _model(List): {"x": Attribute(list)},  # noqa: UP006
     }
     for kind, attributes in declared.items():
         assert Event("e", pk="E", sk="E", attributes=kind).attributes == attributes
