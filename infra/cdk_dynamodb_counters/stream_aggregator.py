@@ -146,7 +146,7 @@ class StreamAggregator(StreamReader):
             handler="aggregator",
             environment=self._environment(quarantine_retention),
             role=self.role,
-            memory_size=self.function_options.memory_size or 1024,
+            memory_size=1024 if (memory := self.function_options.memory_size) is None else memory,
             timeout=timeout,
         )
         # What is declared stands in the template as JSON: `cdk diff` then shows what a deployment changes.

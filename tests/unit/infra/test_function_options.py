@@ -77,3 +77,9 @@ def test_all_variables_are_known_that_handlers_read() -> None:
     reading = re.compile(r'environ(?:\.get\(|\[)"(\w+)"|"(\w+)" in os\.environ')
     names = {name for path in paths for pair in reading.findall(path.read_text()) for name in pair if name}
     assert names - {"AWS_ACCESS_KEY_ID", "PATH"} <= {*VARIABLES}
+
+
+@pytest.mark.parametrize("construct", [StreamAggregator, CounterApi])
+def test_a_memory_of_nothing_is_no_default(stack: Stack, counters: DedupCounterTable, construct: Any) -> None:
+    build(construct, stack, table=counters, function_options=FunctionOptions(memory_size=0))
+    assert {function["MemorySize"] for function in each(synthesized(stack), "AWS::Lambda::Function")} == {0}
