@@ -52,6 +52,15 @@ def test_two_resets_that_have_read_the_same_number_do_not_both_take_it() -> None
     assert taken == [5, 0]
 
 
+def test_a_reset_takes_what_another_measure_counts_meanwhile() -> None:
+    memory, clock = MeteredTable(VirtualClock()), VirtualClock()
+    table = Table(memory.name, memory, clock=clock)  # type: ignore[arg-type]
+    both = Counter("both", pk="BOTH", sk="BOTH", n=Count(), m=Count())
+    increment(table, both, {}, {"n": 5})
+    client: Any = HookedClient(memory, once(["update_item"], lambda: increment(table, both, {}, {"m": 3})))
+    assert reset(Table(memory.name, client, clock=clock, sleep=lambda _: None), both, {}) == {"n": 5, "m": 3}
+
+
 def test_requests_whose_answers_are_lost_are_not_sent_again() -> None:
     for seed in range(scaled(30)):
         _check_schedule(seed)

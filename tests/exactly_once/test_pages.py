@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Counters, Event, InvalidArgumentError, Packed, Sum
+from dynamodb_counters._commit.commit import PageSplits
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.page_layout import BITS, is_full
 from dynamodb_counters._items.bookkeeping import WRITE_UNIT_BYTES, item_bytes, write_units
@@ -212,3 +213,22 @@ def test_a_reader_asks_strongly_only_once_a_page_is_missing(monkeypatch: pytest.
             assert [strongly for strongly, _ in asked] == [any(missing[:index]) for index in range(len(asked))]
             guessed += len(asked) > 1
     assert guessed
+
+
+def test_a_split_that_another_writer_outran_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench, tries = Workbench([Aggregate("views", VIEW, by="url", pages=True)]), list[int]()
+
+    def refused(*_: object) -> list[object]:
+        tries.append(1)
+        return []
+
+    monkeypatch.setattr(PageSplits, "_divide", refused)
+    bench.counters.accept_many(
+        VIEW, [{**_event(random.Random(1), n), "url": f"/{n % 30}" + "x" * 30} for n in range(31)]
+    )
+    records = bench.records()
+    for start in range(0, 30, 5):
+        bench.deliver(records[start : start + 5])
+    before = len(tries)
+    bench.deliver(records[30:])
+    assert len(tries) == before + 1

@@ -8,7 +8,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from dynamodb_counters import Aggregate, Attr, Count, Counters, Event, Items
+import pytest
+
+from dynamodb_counters import Aggregate, Attr, Count, Counters, Event, Items, Packed
 from dynamodb_counters._backfill.verification import Difference, Verification
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations.groups import identity, typed_key
@@ -152,12 +154,13 @@ def _count(original: MemoryBackend, declared: tuple[Aggregate, ...]) -> None:
         aggregator.handle({"shardId": shard.id, "Records": original.stream.read(shard.id, None, 1000).records})
 
 
-def test_what_was_erased_before_the_copy_had_counted_it_is_unknown() -> None:
-    event = replace(SALE, retention=None)
+@pytest.mark.parametrize("packed", [None, Packed("at")])
+def test_what_was_erased_before_the_copy_had_counted_it_is_unknown(packed: Packed | None) -> None:
+    event = replace(SALE, sk="AT#{at}", retention=None, packed=packed)
     declared = (replace(KEPT, source=event),)
     original, counters = _original()
     for number in range(3):
-        counters.accept(event, {"id": number})
+        counters.accept(event, {"id": number, "at": int(original.clock())})
     _count(original, declared)
     counters.erase(event, {"id": "1"}, counts="keep")
     work = Restored(RestoredTable(original, 1), random.Random(1), declared).repair()

@@ -235,3 +235,10 @@ def test_the_order_of_measures_does_not_matter_but_true_is_not_1() -> None:
     paid: list[Declaration] = [replace(SHOPS, where=Attr("paid").eq(value)) for value in (True, 1)]
     assert not same_definition(*paid)
     assert same_definition(paid[0], replace(SHOPS, where=Attr("paid").eq(True)))
+
+
+def test_a_name_over_one_that_is_not_folded_is_not_folded_either() -> None:
+    registry = registry_of(SHOPS, OVER)
+    waiting = replace(registry.entries["shops"], state=WAITING)
+    assert Registry(entries={**registry.entries, "shops": waiting}).counting == ()
+    assert not plan_of(registry, frozenset(("shops",))).programs

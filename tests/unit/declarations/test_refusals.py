@@ -184,6 +184,7 @@ _REFUSED: list[tuple[Callable[[], object], str]] = [
     (_bins(bounds=[5, 1]), 'bounds=[5, 1]: expected 1 to 100 ascending numbers'),
     (_bins(exactly=[1], bounds=[1]), 'exactly=(1,): expected bins for either exactly or bounds'),
     (_bins(bounds=5), 'bounds=5: expected a sequence of numbers'),
+    (_bins(bounds={1}), 'bounds={1}: expected a sequence of numbers'),
     (_a(measures={"a": Histogram("n", exactly=range(100)), "b": Histogram("n", exactly=range(50))}), "measures=['a', 'b']: expected at most 120 attributes in total"),
     (lambda: Distinct("d", PATH, member="player", where=_any("paths > 3")), "where='paths > 3': expected a Condition such as Attr('status').eq('paid')"),
     (lambda: Counter("stock", total=Sum("total")), "measures=Sum(attribute='total', cap=None, default=None): expected a Count: no item has attributes to look at"),

@@ -159,3 +159,11 @@ def test_a_chunk_that_changes_counts_the_difference(rows: list[Row], data: st.Da
 
 def _nonzero(folded: Folded) -> dict[Any, dict[str, Any]]:
     return {ref: measures for ref, measures in _totals(folded).items() if measures}
+
+
+def test_a_row_in_quarantine_is_kept_no_longer_than_its_chunk() -> None:
+    chunk = {**_chunk(_SALE, [_row("+", {"shop": "a", "till": "1"})]), "ttl": {"N": "99"}}
+
+    entries = _fold(_PLAIN, [record(1, chunk)]).unfoldable
+
+    assert [entry.record["dynamodb"]["NewImage"]["ttl"] for entry in entries] == [{"N": "99"}]

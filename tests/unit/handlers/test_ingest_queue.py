@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from dynamodb_counters import Aggregate, Packed, Sum
-from dynamodb_counters._writes.accept import accept
+from dynamodb_counters._writes.accept import accept, accept_many
+from dynamodb_counters._writes.outcomes import Outcome
+from dynamodb_counters.handlers import ingest_queue as consumer
 from simulation.memory.client_errors import failure
 from tests.unit.handlers.queue_world import VIEW, World, events_of, statuses, view
 
@@ -173,6 +176,20 @@ def test_packed_events_of_a_batch_are_accepted_together() -> None:
     assert world.table.usage.writes / 3000 < 0.05
 
 
+def test_few_events_are_tried_together(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a throttled table, some messages get all that they need."""
+    sizes: list[int] = []
+
+    def count(table: Any, event: Any, events: Any, refusal: Any) -> list[Outcome]:
+        sizes.append(len(events))
+        return accept_many(table, event, events, refusal)
+
+    monkeypatch.setattr(consumer, "accept_many", count)
+    world.post(*map(view, map(str, range(60))))
+    world.deliver()
+    assert sizes == [50, 10]
+
+
 def test_nothing_waits_for_a_client_of_sqs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dynamodb_counters._clients.make_service_client", lambda *_: pytest.fail("not needed"))
     del world.consumer.__dict__["sqs"]
@@ -203,3 +220,18 @@ def test_a_packed_event_with_another_payload_is_a_duplicate_as_accept_says() -> 
     packed.post({**view("/a"), "bytes": 2})
     outcome = accept(packed.reached, replace(VIEW, packed=Packed("time")), {**view("/a"), "bytes": 3})
     assert (statuses(packed.deliver())["duplicate"], outcome.status) == (1, "duplicate")
+
+
+def test_a_strangers_event_costs_those_around_it_few_requests(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+
+    def count(table: Any, event: Any, events: Any, refusal: Any) -> list[Outcome]:
+        sizes.append(len(events))
+        if view("/strange") in events:
+            raise ArithmeticError
+        return accept_many(table, event, events, refusal)
+
+    monkeypatch.setattr(consumer, "accept_many", count)
+    world.post(*map(view, map(str, range(49))), view("/strange"))
+    assert statuses(world.deliver())["accepted"] == 49
+    assert len(sizes) < 2 * 7

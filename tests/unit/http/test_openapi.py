@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -100,3 +101,7 @@ def test_keywords_that_are_enforced_or_only_describe_are_taken(schema: dict[str,
 
 def test_a_violation_names_what_is_missing() -> None:
     assert compile_schema({"required": ["url"]})({}) == "data must contain ['url'] properties"
+
+
+def test_a_declaration_may_have_the_name_of_the_batch() -> None:
+    assert openapi([replace(VIEWS, name="batch")])["paths"]["/v1/batch"].keys() == {"get", "post"}

@@ -119,6 +119,11 @@ def test_a_float_that_is_taken_is_the_number_it_prints_as(number: float) -> None
         assert float(found) == number
 
 
+@pytest.mark.parametrize("zero", ["0E+500", "0E-500", "-0", "0.0"])
+def test_every_zero_is_stored_as_0(zero: str) -> None:
+    assert typed_item(None, {"amount": Decimal(zero)}) == {"amount": {"N": "0"}}
+
+
 _SALE = Event("sale", pk="DAY#{day}", sk="ID#{id}")
 _TOTALS = Aggregate("totals", _SALE, pk="DAY#{day}", sk="TOTAL", measures={"n": Count(), "price": Sum("price")})
 

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from dynamodb_counters import InvalidArgumentError, Sum, Window
+from dynamodb_counters._reads.question import MAX_STEPS, Question
 from dynamodb_counters._reads.span_reads import queries_of
 from dynamodb_counters._timeline.tiers import Interval, plan_queries, read_cost
 from tests.unit.fold.buckets import JOB, Buckets, Number, fold
@@ -173,3 +174,9 @@ def test_sums_are_exact() -> None:
 
     answer = buckets.counters.window(paid, _C).last(_DAY).count
     assert answer == Decimal("-4.699999999999999999999999999999")
+
+
+def test_a_series_of_years_has_steps_by_default() -> None:
+    start, end = _utc(2010, 1, 1), _utc(2025, 1, 1)
+    question = Question(now=_utc(2026, 1, 1).timestamp(), declared=_JOBS, is_bounded=True, start=start, end=end)
+    assert len(question.steps) <= MAX_STEPS

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from dynamodb_counters import Counters, Event, InvalidArgumentError, Packed
+from dynamodb_counters._assumptions import LONGEST_REQUEST
 from dynamodb_counters._declarations.sources import EventIdentity
 from dynamodb_counters._items.chunks import Chunk, decode_chunk
 from dynamodb_counters._items.table_schema import CHUNK
@@ -220,3 +221,10 @@ def test_events_of_one_partition_key_are_side_by_side_in_a_chunk() -> None:
     urls = [row.values["url"]["S"] for row in decode_chunk(chunk).all_rows()]
     assert urls == sorted(urls)
     assert len(set(urls)) == 7
+
+
+def test_one_event_has_the_time_that_its_log_takes() -> None:
+    world = _World()
+    world.seconds_per_query = LONGEST_REQUEST
+
+    assert world.cold().accept(_VIEW, world.view("other", 0)).status == "accepted"
