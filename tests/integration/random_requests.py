@@ -64,7 +64,8 @@ class RandomRequests:
         }
         while True:
             # Few at a time, so that they meet their like.
-            self._common = [value for values in self._random.sample(_ALIKE, 2) for value in values]
+            alike = self._random.sample(_ALIKE, 2)
+            self._common = [value for values in alike for value in values] + self._random.sample(_NUMBERS, 3)
             for operation in self._random.choices([*makers], (2, 4, 1, 2, 1, 1, 1, 2, 2), k=30):
                 yield operation, makers[operation]()
 
