@@ -60,7 +60,7 @@ class RandomRequests:
             "get_item": lambda: {**self._read(), "Key": self._key()},
             "batch_get_item": self._batch_get,
             "query": self._query,
-            "scan": lambda: self._read(FilterExpression=self._maybe(self._condition())),
+            "scan": lambda: self._read(FilterExpression=self._condition()),
         }
         while True:
             # Few at a time, so that they meet their like.
@@ -83,6 +83,9 @@ class RandomRequests:
 
     def _value(self) -> Any:
         return self._some(*_NO_VALUES) if self._is_rare() else self._some(*self._common)
+
+    def _common_of(self, *kinds: str) -> Any:
+        return [value for value in self._common if not value.keys().isdisjoint(kinds)] or _TEXTS
 
     # Expressions
 
@@ -109,12 +112,12 @@ class RandomRequests:
         test: Callable[[], str] = self._some(
             lambda: f"attribute_exists({name})",
             lambda: f"attribute_not_exists({name})",
-            lambda: f"begins_with({name}, {given(*self._some(_TEXTS, _BYTES))})",
+            lambda: f"begins_with({name}, {given(*self._common_of('S', 'B'))})",
             *[lambda: f"contains({name}, {given()})"] * 2,
             lambda: f"attribute_type({name}, {given({'S': 'S'}, {'S': 'N'}, {'S': 'SS'}, {'S': 'BOOL'})})",
             lambda: f"{name} BETWEEN {given(low)} AND {given(high)}",
             lambda: f"{self._some(self._name, given)()} {self._some('=', '<>')} {given()}",
-            *[lambda: f"{name} {self._some('<', '<=', '>', '>=')} {given(*self._some(_NUMBERS, _TEXTS, _BYTES))}"] * 2,
+            *[lambda: f"{name} {self._some('<', '<=', '>', '>=')} {given(*self._common_of('N', 'S', 'B'))}"] * 2,
         )
         return test()
 
@@ -213,7 +216,7 @@ class RandomRequests:
             (f" AND sk {self._some('=', '<', '<=', '>', '>=')} {self._given(low)}", 100),
         )
         condition = f"pk = {self._given(key['pk'])}{sort}"
-        request = self._read(KeyConditionExpression=condition, FilterExpression=self._maybe(self._condition(1)))
+        request = self._read(KeyConditionExpression=condition, FilterExpression=self._condition(1))
         if not sort and self._random.random() < 0.3:
             request["ExclusiveStartKey"] = key
         if self._is_rare():
