@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import product
 from typing import Any, Final
 
 from simulation.memory.typed_values import Item, comparable
@@ -39,6 +40,26 @@ _STATEMENT: Final = (
 )
 
 Request = dict[str, Any]
+
+
+def comparisons(table: str) -> Iterator[tuple[str, Request]]:
+    """Put values that are alike, and compare each of them with all; then name what has no place in an expression."""
+    tests = {"x = :v": "", "contains(x, :v)": "", "x < :v": "NSB", "x >= :v": "NSB", "begins_with(x, :v)": "SB"}
+    for values in _ALIKE:
+        for key, value in zip(_KEYS, values, strict=False):
+            yield "put_item", {"TableName": table, "Item": {**key, "x": value}}
+        for value, (test, kinds) in product(values, tests.items()):
+            if not kinds or not value.keys().isdisjoint(kinds):
+                given = {":v": value}
+                yield "scan", {"TableName": table, "FilterExpression": test, "ExpressionAttributeValues": given}
+    for name in ("status", "Ttl", "_x", "it's"):
+        yield "scan", {"TableName": table, "ProjectionExpression": name}
+    yield "batch_get_item", {"RequestItems": {table: {"Keys": [_KEYS[0]] * 2}}}
+    key, number = _KEYS[0], {"N": "1"}
+    yield "put_item", {"TableName": table, "Item": {**key, "x": number, "status": number}}
+    for bound in (number, {"N": "1.5"}):
+        update = {"Statement": _STATEMENT.format(table), "Parameters": [number, number, *key.values(), bound]}
+        yield "batch_execute_statement", {"Statements": [{**update, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}]}
 
 
 class RandomRequests:
