@@ -158,7 +158,10 @@ _RUNS: Final[Mapping[str, Callable[[int, MakeBackend], object]]] = {
     "doors": _use_doors,
 }
 _DAY: Final = (("doors", 1), *(("schedules", seed) for seed in (8, 17, 18)))
-_NIGHT: Final = (*(("schedules", seed) for seed in range(scaled(20))), *(("pairs", seed) for seed in range(scaled(3))))
+_NIGHT: Final = (
+    *(("schedules", seed) for seed in range(1, 1 + scaled(20))),
+    *(("pairs", seed) for seed in range(5, 5 + scaled(3))),
+)
 
 
 def recorded(kind: str, seed: int) -> Recording:
