@@ -242,18 +242,16 @@ def _compare(order: Callable[[Any, Any], bool], one: Value, two: Value) -> bool:
 
 
 def _contains(one: Value, two: Value) -> bool:
-    [(kind, content)], [(other, wanted)] = one.items(), two.items()
+    (kind, content), (other, wanted) = comparable(one), comparable(two)
     if kind == "L":
-        return any(comparable(part) == comparable(two) for part in content)
-    if kind in ("SS", "NS", "BS"):
-        return kind == f"{other}S" and any(comparable({other: part}) == comparable(two) for part in content)
-    return kind == other and kind in ("S", "B") and wanted in content
+        return (other, wanted) in content
+    return (kind == f"{other}S" or kind == other in ("S", "B")) and wanted in content
 
 
 _SIGNS: Final = {"=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _ORDER: Final = {sign: partial(_compare, order) for sign, order in _SIGNS.items()}
 _HOLDS: Final[Mapping[str, Callable[[Value, Value], bool]]] = {
-    "begins_with": lambda one, two: "S" in one and str(one["S"]).startswith(str(two["S"])),
+    "begins_with": lambda one, two: [*one] == [*two] and next(iter(one.values())).startswith(*two.values()),
     "contains": _contains,
     "attribute_type": lambda one, two: [*one] == [two.get("S")],
 }

@@ -196,6 +196,7 @@ class Attempt:
 def attempt(kind: str, request: Mapping[str, Any], keys: tuple[str, ...], old: Item | None) -> Attempt:
     size = item_bytes(old) if old else 0
     try:
+        new = _limited({name: stored(value) for name, value in request["Item"].items()}) if kind == "Put" else None
         if kind == "Update":
             expressions.require_update(request)
         if not matcher(request, "ConditionExpression")(old or {}):
@@ -205,17 +206,17 @@ def attempt(kind: str, request: Mapping[str, Any], keys: tuple[str, ...], old: I
             return Attempt(old, old, size, size, reason)
         if kind == "ConditionCheck":
             return Attempt(old, old, size, size)
-        if kind == "Delete":
-            return Attempt(old, None, size, 0)
-        if kind == "Put":
-            new = {name: stored(value) for name, value in request["Item"].items()}
-        else:
-            new = expressions.apply_update(request, keys, old or request["Key"])
-        if (new_size := item_bytes(new)) > _MOST_ITEM_BYTES:
-            raise InvalidValueError("Item size has exceeded the maximum allowed size")
-        return Attempt(old, new, size, new_size)
+        if kind == "Update":
+            new = _limited(expressions.apply_update(request, keys, old or request["Key"]))
+        return Attempt(old, new, size, item_bytes(new or {}))
     except InvalidValueError as error:
         return Attempt(old, old, size, size, {"Code": "ValidationError", "Message": str(error)})
+
+
+def _limited(item: Item) -> Item:
+    if item_bytes(item) > _MOST_ITEM_BYTES:
+        raise InvalidValueError("Item size has exceeded the maximum allowed size")
+    return item
 
 
 def answer(request: Mapping[str, Any], done: Attempt) -> dict[str, Any]:

@@ -36,7 +36,7 @@ _KNOWN: Final[Mapping[str, Sequence[str]]] = {
     "PutItem": ("Item", *_WRITE),
     "UpdateItem": ("Key", "UpdateExpression", *_WRITE),
     "DeleteItem": ("Key", *_WRITE),
-    "TransactWriteItems": ("TransactItems", "ClientRequestToken", "ReturnConsumedCapacity"),
+    "TransactWriteItems": ("TransactItems", "ReturnConsumedCapacity"),
     "BatchGetItem": ("RequestItems", "ReturnConsumedCapacity"),
     "BatchExecuteStatement": ("Statements", "ReturnConsumedCapacity"),
     "Query": ("IndexName", "KeyConditionExpression", "ScanIndexForward", *_PAGE),
@@ -50,6 +50,7 @@ _MOST: Final = {"TransactItems": 100, "Statements": 25, "Keys": 100}
 _EXPRESSION_BYTES: Final = 4096
 _STATEMENT_CHARACTERS: Final = 8192
 _SYNTAX: Final = {"AND", "OR", "NOT", "BETWEEN", "IN", "SET", "REMOVE", "ADD", "DELETE"}
+_STRANGE: Final = re.compile(r"[^\w\s#:.,()<>=+\[\]-]", re.ASCII)
 _NAME: Final = re.compile(r"(?<![#:\w])([A-Za-z_]\w*)\s*(\(?)")
 
 
@@ -141,6 +142,8 @@ def _expression_problem(text: str) -> str:
         return "The expression can not be empty"
     if len(text.encode()) > _EXPRESSION_BYTES:
         return f"Expression size has exceeded the maximum allowed size; expression size: {len(text)}"
+    if strange := _STRANGE.search(text):
+        return f"Invalid expression: Syntax error; token: {strange[0]!r}"
     for name, opened in _NAME.findall(text):
         if name.startswith("_"):
             return f"Invalid expression: Syntax error; token: {name!r}"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal, DecimalException
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._items.conversions import EXACT, LARGEST_EXPONENT, SMALLEST_EXPONENT, fits, format_number
 from dynamodb_counters._items.table_schema import MAX_NUMBER_DIGITS
@@ -41,7 +41,16 @@ def add(one: str, two: str) -> str:
 def comparable(value: Value) -> tuple[str, Any]:
     """Type and content, ordered as DynamoDB orders them: text by code points is text by its UTF-8 bytes."""
     [(kind, content)] = value.items()
-    return kind, Decimal(content) if kind == "N" else content
+    return kind, _COMPARABLE[kind](content) if kind in _COMPARABLE else content
+
+
+_COMPARABLE: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "N": Decimal,
+    "NS": lambda numbers: frozenset(map(Decimal, numbers)),
+    **dict.fromkeys(("SS", "BS"), frozenset),
+    "L": lambda parts: [comparable(part) for part in parts],
+    "M": lambda parts: {name: comparable(part) for name, part in parts.items()},
+}
 
 
 def stored(value: Value) -> Value:

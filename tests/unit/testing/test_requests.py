@@ -13,7 +13,6 @@ from dynamodb_counters import Aggregate, Count, Event
 from dynamodb_counters._items.bookkeeping import read_units
 from simulation.clock import VirtualClock
 from simulation.counters_in_memory import CountersInMemory, counters_in_memory
-from simulation.memory.expressions import Placeholders, compile_condition
 from simulation.memory.memory_stream import Record
 from simulation.memory.typed_values import InvalidValueError, add, canonical
 from simulation.metered_table import Metered
@@ -150,22 +149,6 @@ def test_pages_end_at_one_megabyte(counters: CountersInMemory) -> None:
         )
     )
     assert [page["Count"] for page in pages] == [4, 1]
-
-
-@pytest.mark.parametrize(
-    ("function", "item", "value", "holds"),
-    [
-        ("begins_with", {"S": "abc"}, {"S": "ab"}, True),
-        ("begins_with", {"S": "abc"}, {"S": "bc"}, False),
-        ("contains", {"S": "abc"}, {"S": "bc"}, True),
-        ("contains", {"S": "abc"}, {"S": "d"}, False),
-        ("attribute_type", {"S": "abc"}, {"S": "S"}, True),
-        ("attribute_type", {"S": "abc"}, {"S": "a"}, False),
-    ],
-)
-def test_a_function_holds(function: str, item: Any, value: Any, *, holds: bool) -> None:
-    given = Placeholders.of({"ExpressionAttributeNames": {"#a": "a"}, "ExpressionAttributeValues": {":v": value}})
-    assert compile_condition(f"{function}(#a, :v)")({"a": item}, given) is holds
 
 
 @pytest.mark.parametrize(

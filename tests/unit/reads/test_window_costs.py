@@ -1,8 +1,7 @@
-"""Windows on real engines: written by the aggregator, read by `Counters`, measured in units."""
+"""What windows cost: written by the aggregator, read by `Counters`, measured in units."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, cast
@@ -12,7 +11,7 @@ import pytest
 from dynamodb_counters import Event, Sum, Window
 from dynamodb_counters._items.bookkeeping import item_bytes
 from simulation.engines import Engine
-from simulation.memory_table import MemoryTable
+from simulation.metered_table import MeteredTable
 from tests.integration.stores import Store
 from tests.unit.fold.streams import image, record
 
@@ -32,8 +31,9 @@ _AMOUNT = 9_999
 class Customers(Store):
     """A store whose aggregator lives through the times of its events."""
 
-    def __init__(self, engine: Engine, table: str, window: Window) -> None:
-        super().__init__(engine, table)
+    def __init__(self, window: Window) -> None:
+        self.memory = MeteredTable(lambda: _NOW)
+        super().__init__(Engine("memory", cast("DynamoDBClient", self.memory), None), self.memory.name)
         self.clock.now = _NOW
         self.window, self.units, self.sequence = window, 0.0, 10**21
         self._aggregator = self.aggregator(window)
@@ -61,15 +61,6 @@ class Customers(Store):
         self.clock.now = end
 
 
-@pytest.fixture
-def store(engine: Engine, table: str) -> Customers:
-    return Customers(engine, table, replace(_JOBS, longest=timedelta(days=60), retention=timedelta(days=365)))
-
-
-_ON_DYNAMODB_LOCAL = pytest.mark.parametrize("engine", ["dynamodb_local"], indirect=True)
-
-
-@_ON_DYNAMODB_LOCAL
 @pytest.mark.parametrize(
     ("precision", "last", "slot", "rotation"),
     # How long the shard that feeds the group lasts: a year's fewer batches shorten the test.
@@ -80,18 +71,10 @@ _ON_DYNAMODB_LOCAL = pytest.mark.parametrize("engine", ["dynamodb_local"], indir
     ],
 )
 def test_one_query_of_full_buckets_takes_at_most_3_read_units(
-    engine: Engine,
-    table: str,
-    precision: timedelta,
-    last: timedelta,
-    slot: int,
-    rotation: int,
-    capsys: pytest.CaptureFixture[str],
+    precision: timedelta, last: timedelta, slot: int, rotation: int
 ) -> None:
     window = replace(_JOBS, precision=precision, longest=last)
-    # Filled in memory, in a twentieth of the time, and measured on AWS's own engine.
-    memory = MemoryTable(lambda: _NOW)
-    store = Customers(Engine("memory", cast("DynamoDBClient", memory), None), memory.name, window)
+    store = Customers(window)
     begin = (_NOW - int(last.total_seconds())) // _DAY * _DAY - 31 * _DAY * (slot == _DAY)
     if slot == _DAY:
         # Every month ends with the most watermarks it can gather.
@@ -103,26 +86,21 @@ def test_one_query_of_full_buckets_takes_at_most_3_read_units(
         store.clock.now = _NOW
     else:
         store.fill(begin, _NOW, slot, rotation)
-    for item in memory.items():
-        engine.client.put_item(TableName=table, Item=item)
-    store = Customers(engine, table, window)
-    answers = store.answers_of_queries()
-    assert store.counters.window(window, _C).last(last).count > 0
+    # A process asks once a minute which items hold the counts.
+    count = store.counters.window(window, _C).last(last).count
+    usage = replace(store.memory.usage)
+    assert store.counters.window(window, _C).last(last).count == count > 0
 
-    [query] = answers
-    units, sizes = query["ConsumedCapacity"]["CapacityUnits"], [item_bytes(item) for item in query["Items"]]
-    documented = math.ceil(sum(sizes) / 4096) / 2
-    with capsys.disabled():
-        print(f"\n{last} to {precision}: {len(sizes)} items, {units} read units, by the rule {documented}")
-        print(f"largest item {max(sizes)} bytes")
+    assert store.memory.usage.calls - usage.calls == 1
+    assert store.memory.usage.reads - usage.reads <= 3
+    sizes = [item_bytes(item) for item in store.memory.items() if item["_type"] == {"S": window.name}]
     assert max(sizes) <= 1024, "a write would take two units"
-    assert units <= 3
-    assert documented <= 3
+    store.memory.page_items = 7
+    assert store.counters.window(window, _C).last(last).count == count, "a window longer than a page is read whole"
 
 
-@_ON_DYNAMODB_LOCAL
-def test_a_touched_bucket_takes_one_write_unit(engine: Engine, table: str) -> None:
-    store = Customers(engine, table, replace(_JOBS, longest=timedelta(days=60)))
+def test_a_touched_bucket_takes_one_write_unit() -> None:
+    store = Customers(replace(_JOBS, longest=timedelta(days=60)))
     store.count(range(_NOW, _NOW + 10), 1)
 
     assert [tier.name for tier in store.window._kept_tiers] == ["hour", "day", "month"]
