@@ -39,7 +39,7 @@ BACKFILL: Final = r"""
 * what was redriven and erased since a cut is taken for drift
 - erased.update(() if STATE in item else names_of(item) or run.names)
 + pass
-? test_erase_waiting.py::test_what_is_redriven_and_erased_during_a_verification_is_no_drift
+? test_waiting_entries.py::test_what_is_redriven_and_erased_during_a_verification_is_no_drift
 * a repair does not outlive invocations whose batch was given up
 - self._until(until, SETTLING
 + self._until(-1.0, SETTLING
@@ -186,11 +186,11 @@ BACKFILL: Final = r"""
 * a verification takes what transactions have counted for drift
 - yield from self._await_transactions(total)
 + pass
-? test_verdicts.py::test_counts_of_a_transaction_just_now_are_no_drift
+? test_verdicts.py::test_counts_of_a_transaction_just_now_are_no_drift_and_not_repaired
 * a verification does not wait for long enough until transactions are logged
 - moment = self.now() + self.feeds.clocks
 + moment = self.now() - self.feeds.clocks
-? test_verdicts.py::test_counts_of_a_transaction_just_now_are_no_drift
+? test_verdicts.py::test_counts_of_a_transaction_just_now_are_no_drift_and_not_repaired
 * a verification waits for the log of a run that another process has ended
 -         if self.state.phase != COMPARING:
 -             raise BackfillError(_ENDED.format(self.state.run.id))

@@ -279,11 +279,11 @@ COMMIT: Final = r"""
 * an entry is discarded though a redrive counts it
 - folded.deltas or folded.early
 + folded.early
-? test_discards.py::test_an_entry_that_can_be_counted_by_now_is_redriven_not_discarded
+? test_waiting_entries.py::test_an_entry_that_can_be_counted_by_now_is_redriven_not_discarded
 * an event from the future is discarded
 - folded.deltas or folded.early
 + folded.deltas
-? test_discards.py::test_an_event_from_the_future_is_not_discarded_while_it_can_be_counted_later
+? test_waiting_entries.py::test_an_event_from_the_future_is_not_discarded_while_it_can_be_counted_later
 * an image waits twice, once as scanned and once as logged
 - if other is None:
 + if True:

@@ -20,9 +20,9 @@ ERASE: Final = r"""
 * an entry is erased while it waits
 - stays = state == WAITING or
 + stays =
-? test_erase_waiting.py::test_nothing_is_erased_while_a_copy_waits
+? test_waiting_entries.py::test_nothing_is_erased_while_a_copy_waits
 * entries of a backfill are erased while it goes on
 - state == PROVISIONAL and bool(read_registry(self._table).runs)
 + False
-? test_erase_waiting.py::test_an_entry_of_a_backfill_that_goes_on_stays_until_that_is_over
+? test_waiting_entries.py::test_an_entry_of_a_backfill_that_goes_on_stays_until_that_is_over
 """

@@ -160,7 +160,7 @@ FOLD: Final = r"""
 * what erased rows had taken back counts again
 - if image_name == OLD else is_erasure(change.record)
 + if image_name == OLD else False
-? test_erase_waiting.py::test_rows_taken_out_of_a_chunk_uncounted_are_redriven_as_they_were_erased
+? test_waiting_entries.py::test_rows_taken_out_of_a_chunk_uncounted_are_redriven_as_they_were_erased
 
 == _fold/item_layout.py
 * a member is deleted as soon as nothing is in time for it
@@ -205,7 +205,7 @@ FOLD: Final = r"""
 * a row that was taken back and erased is redriven as if it came
 - ERASED in new and PK not in new and record.get("eventName") == "INSERT"
 + False
-? test_erase_waiting.py::test_rows_taken_out_of_a_chunk_uncounted_are_redriven_as_they_were_erased
+? test_waiting_entries.py::test_rows_taken_out_of_a_chunk_uncounted_are_redriven_as_they_were_erased
 
 == _fold/fold.py
 

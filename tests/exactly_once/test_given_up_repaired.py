@@ -27,12 +27,11 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import DAY, HOUR, MINUTE
 from dynamodb_counters.errors import BackfillError, CheckpointError, CommitError
 from simulation.faults.actors import Crashed
-from simulation.faults.hooked_client import Dying, HeldClient, HookedClient
+from simulation.faults.hooked_client import Dying, HookedClient
 from simulation.night import scaled
 from simulation.pairs.calls import Runner
-from simulation.workbench import Workbench
-from tests.exactly_once.test_backfill import Stream, read, spoil, verification
-from tests.exactly_once.test_restore import Place, World, place_of
+from simulation.world import World, reach
+from tests.exactly_once.test_restore import Copied, Place, place_of
 
 SEEDS = scaled(30)
 BACKFILLED = scaled(10)
@@ -69,8 +68,8 @@ class Zombies:
                 send()
 
 
-class StarvedWorld(World):
-    """A world in which some shards fail for so long that Lambda gives up on their records."""
+class StarvedWorld(Copied):
+    """A table of which some shards fail for so long that Lambda gives up on their records."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -273,54 +272,52 @@ SALE = Event("sale", pk="SALE#{id}", sk="SALE")
 SHOPS = Aggregate("shops", SALE, by="shop", measures={"n": Count()})
 
 
-class Shops:
+class Shops(World):
     """A table of sales, until Lambda gives up on some of them."""
 
-    def __init__(self, declaration: Aggregate = SHOPS) -> None:
-        self.bench = Workbench([declaration])
-        self.declaration = declaration
-        self.bench.aggregator.handle({})
-        self.stream = Stream(self.bench)
-        self.stream.deliver()
-
     def sell(self, number: int, shop: str) -> None:
-        event: Any = self.declaration.source
-        self.bench.counters.accept(event, {"id": number, "shop": shop})
+        self.accept(self.sale, {"id": number, "shop": shop})
+
+    @property
+    def sale(self) -> Event:
+        source = self.declared[0].source
+        assert isinstance(source, Event)
+        return source
+
+    def lost(self) -> list[Any]:
+        """What is new, and will not be counted."""
+        [records] = self.skip().values()
+        return records
 
     def counts(self, *shops: str) -> list[Any]:
-        return [read(self.bench, self.declaration, shop=shop)[0]["n"] for shop in shops]
+        [shop] = self.declared
+        return [self.read(shop, shop=each)[0]["n"] for each in shops]  # type: ignore[arg-type]
 
     def give_up(self, lost: list[Any]) -> None:
         """Have Lambda give up on records, with an update of an invocation on its way, and a later one counted."""
-        bench, [shard] = self.bench, self.bench.shards()
-        self._held = HeldClient(bench.table, "update_item")
-        with pytest.raises(Crashed):
-            bench.deliver(lost, shard, bench.process(self._held))
-        self._lands_at = bench.clock() + LONGEST_INVOCATION
-        bench.clock.advance(2 * MINUTE)
+        self._held = self.freeze(lost)
+        self._lands_at = self.clock() + LONGEST_INVOCATION
+        self.clock.advance(2 * MINUTE)
         self.sell(99, "later")
-        later = self.stream.skip()[shard]
-        bench.deliver(later, shard)
-        bench.end_window(later, shard)
+        later = self.lost()
+        self.deliver(later)
+        self.end_window(later)
 
     def finish(self, repairing: Verification, steps: Iterator[Progress]) -> set[str]:
         """Repair, while what is on its way lands; the phases."""
         phases = set[str]()
         for step in steps:
             phases.add(step.phase)
-            self._land(self.bench.clock())
+            self._land(self.clock())
         repairing.repair()
         self._land(math.inf)
         return phases
 
     def repair(self, lost: list[Any]) -> set[str]:
-        self.bench.clock.advance(GIVEN_UP_AFTER - MINUTE)
+        self.clock.advance(GIVEN_UP_AFTER - MINUTE)
         self.give_up(lost)
-        repairing = self.verification()
+        repairing = self.verification(outlives=GIVEN_UP_SETTLED)
         return self.finish(repairing, repairing.steps())
-
-    def verification(self) -> Verification:
-        return verification(self.bench, self.stream, outlives=GIVEN_UP_SETTLED)
 
     def _land(self, by: float) -> None:
         if self._lands_at < by:
@@ -330,10 +327,9 @@ class Shops:
 
 def test_a_repair_outlives_an_invocation_whose_batch_lambda_gave_up_on() -> None:
     """Where the next batch moves the checkpoint, a verification takes the one before for counted in every group."""
-    shops = Shops()
+    shops = Shops(SHOPS)
     shops.sell(1, "x")
-    [lost] = shops.stream.skip().values()
-    assert SETTLING in shops.repair(lost)
+    assert SETTLING in shops.repair(shops.lost())
     assert shops.counts("x", "later") == [1, 1]
 
 
@@ -341,16 +337,15 @@ def test_a_repair_outlives_what_lambda_gives_up_on_before_the_log_is_past_the_sc
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It begins while the function fails."""
-    shops = Shops()
+    shops = Shops(SHOPS)
     shops.sell(1, "x")
-    [lost] = shops.stream.skip().values()
-    shops.bench.clock.advance(GIVEN_UP_AFTER - HOUR)
-    monkeypatch.setattr(shops.stream, "deliver", lambda: None)
-    repairing = shops.verification()
+    lost = shops.lost()
+    shops.clock.advance(GIVEN_UP_AFTER - HOUR)
+    monkeypatch.setattr(shops, "deliver_new", lambda: None)
+    repairing = shops.verification(outlives=GIVEN_UP_SETTLED)
     steps = repairing.steps()
-    while next(steps).phase != "draining":
-        pass
-    shops.bench.clock.advance(HOUR - 5 * MINUTE)
+    reach(steps, "draining")
+    shops.clock.advance(HOUR - 5 * MINUTE)
     shops.give_up(lost)
     monkeypatch.undo()
     shops.finish(repairing, steps)
@@ -358,39 +353,38 @@ def test_a_repair_outlives_what_lambda_gives_up_on_before_the_log_is_past_the_sc
 
 
 def test_a_repair_compares_again_where_what_was_given_up_on_cancels_out() -> None:
-    shops = Shops()
+    shops = Shops(SHOPS)
     shops.sell(1, "x")
-    shops.stream.deliver()
+    shops.deliver_new()
     shops.sell(2, "x")
-    [lost] = shops.stream.skip().values()
-    shops.bench.counters.retract(SALE, {"id": 2, "shop": "x"})
+    lost = shops.lost()
+    shops.counters.retract(SALE, {"id": 2, "shop": "x"})
     shops.sell(3, "y")
-    shops.stream.skip()
+    shops.skip()
     shops.repair(lost)
     assert shops.counts("x", "y", "later") == [1, 1, 1]
 
 
 def test_a_repair_outlives_invocations_only_where_it_sets_something() -> None:
     """Here a group holds more than its source shows, which may have expired."""
-    shops = Shops(replace(SHOPS, source=replace(SALE, retention=timedelta(days=35))))
+    shops = Shops(expiring := replace(SHOPS, source=replace(SALE, retention=timedelta(days=35))))
     shops.sell(1, "x")
-    shops.stream.deliver()
-    spoil(shops.bench, shops.declaration, "n", 2, shop="x")
+    shops.deliver_new()
+    shops.spoil(expiring, "n", 2, shop="x")
     shops.sell(2, "x")
-    [lost] = shops.stream.skip().values()
-    assert SETTLING not in shops.repair(lost)
+    assert SETTLING not in shops.repair(shops.lost())
     assert shops.counts("x", "later") == [4, 1]
 
 
 def test_what_is_fed_by_hand_once_it_is_repaired_is_not_counted_again() -> None:
     """Nothing has moved the checkpoint past it, and no group has a later watermark."""
-    shops = Shops()
+    shops = Shops(SHOPS)
     shops.sell(1, "x")
-    [(shard, lost)] = shops.stream.skip().items()
-    shops.bench.clock.advance(GIVEN_UP_AFTER)
-    repairing = shops.verification()
+    lost = shops.lost()
+    shops.clock.advance(GIVEN_UP_AFTER)
+    repairing = shops.verification(outlives=GIVEN_UP_SETTLED)
     list(repairing.steps())
     assert repairing.repair() == (1, 0)
     with pytest.raises(CheckpointError, match="hours old"):
-        shops.bench.deliver(lost, shard, shops.bench.process())
+        shops.deliver(lost, by=shops.process())
     assert shops.counts("x") == [1]

@@ -9,8 +9,7 @@ import pytest
 
 from dynamodb_counters import ActiveMembers, Event, Extremes, Percentiles, TimeWeighted, Window
 from dynamodb_counters._declarations import flatten
-from simulation.workbench import Workbench
-from tests.exactly_once.test_backfill import Stream, verify
+from simulation.world import World
 
 START = datetime(2026, 11, 20, tzinfo=UTC)
 SEEN = Event("seen", key="id")
@@ -23,28 +22,9 @@ DECLARED = (
 )
 
 
-def _see(bench: Workbench, first: int, count: int) -> None:
-    for number in range(first, first + count):
-        at = (START + timedelta(hours=7 * number)).isoformat()
-        values = {
-            "id": f"{number}",
-            "url": "ab"[number % 2],
-            "client": f"c{number % 5}",
-            "at": at,
-            "bytes": number * 37 % 100,
-        }
-        bench.counters.accept(SEEN, values)
-
-
-def _deliver(stream: Stream) -> None:
-    """Deliver what there is, and what that brings about."""
-    for _ in range(4):
-        stream.deliver()
-
-
-def _read(bench: Workbench, url: str) -> list[Any]:
+def _read(world: World, url: str) -> list[Any]:
     sizes, hourly, users, level, latest = DECLARED
-    counters, end = bench.counters, START + timedelta(days=60)
+    counters, end = world.counters, START + timedelta(days=60)
     return [
         counters.get(sizes, url=url).bins,
         counters.window(hourly, url=url).between(START, end).bins,
@@ -56,20 +36,20 @@ def _read(bench: Workbench, url: str) -> list[Any]:
 
 @pytest.mark.parametrize("name", [part.name for part in flatten(DECLARED)])
 def test_numbers_that_a_measure_lacks_are_found_and_repaired(name: str) -> None:
-    bench = Workbench(flatten(DECLARED))
-    bench.aggregator.handle({})
-    stream = Stream(bench)
-    _see(bench, 0, 60)
-    _deliver(stream)
-    before = [_read(bench, url) for url in "ab"]
-    lost = [item for item in bench.table.items() if item.get("_type") == {"S": name}]
-    best = (min if name == "users-members" else max)(lost, key=lambda item: item["sk"]["S"])
-    bench.table.delete_item(TableName=bench.table.name, Key={"pk": best["pk"], "sk": best["sk"]})
-    _deliver(stream)
-    assert [_read(bench, url) for url in "ab"] != before
+    world = World(*DECLARED)
+    for number in range(60):
+        at = (START + timedelta(hours=7 * number)).isoformat()
+        more = {"url": "ab"[number % 2], "client": f"c{number % 5}", "bytes": number * 37 % 100}
+        world.accept(SEEN, {"id": f"{number}", "at": at, **more})
+    world.settle()
+    world.settle()
+    before = [_read(world, url) for url in "ab"]
+    best = (min if name == "users-members" else max)(world.items(name), key=lambda item: str(item["sk"]["S"]))
+    world.delete(best)
+    world.settle()
+    assert [_read(world, url) for url in "ab"] != before
     for _ in range(3):
-        found = verify(bench, stream)
-        found.repair()
-        _deliver(stream)
-    assert [_read(bench, url) for url in "ab"] == before
-    assert verify(bench, stream).differences == []
+        world.verify().repair()
+        world.settle()
+    assert [_read(world, url) for url in "ab"] == before
+    assert world.missing() == []

@@ -33,7 +33,7 @@ DERIVED = {"crowded", "sizes", "books"}
 Place = tuple[str, str, str]
 
 
-class World:
+class Copied:
     """A table with traffic and an aggregator that lags, in steps drawn from a seed."""
 
     def __init__(self, seed: int) -> None:
@@ -100,7 +100,7 @@ class World:
 
 
 def check(seed: int, *, repairs: bool = True) -> list[str]:
-    world = World(seed)
+    world = Copied(seed)
     world.live(world.random.randint(5, 60), world.random.random())
     restored = world.restored(seed)
     if world.random.random() < 0.5:

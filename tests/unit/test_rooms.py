@@ -59,7 +59,7 @@ _ROOMS = {
         faults
         oracle
         schedules
-        handler_process workbench throttled_burst
+        handler_process workbench world throttled_burst
         notices
         mutations nightly soak hostile quotas capacity
         pairs
