@@ -49,7 +49,7 @@ HANDLERS: Final = r"""
 +             work_off()
 +             while not (errors or all(map(Future.done, tasks))):
 +                 pass
-? test_threads.py
+? test_checkpoints.py::test_no_thread_outlives_an_invocation_that_fails
 * a call that a signal ends leaves its threads behind
 -             for task in tasks:
 -                 task.result()
