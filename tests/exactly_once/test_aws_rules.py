@@ -6,15 +6,10 @@ import pytest
 
 from dynamodb_counters._declarations import Aggregate, Count, Event
 from simulation.throttled_burst import run
-from simulation.workbench import Workbench
+from simulation.world import World
 
 SALE = Event("sale", pk="SALE#{id}", sk="SALE")
 SALES = Aggregate("sales", SALE, pk="SALES", sk="ALL", measures={"n": Count()})
-
-
-def _sell(bench: Workbench, *numbers: int) -> None:
-    for number in numbers:
-        assert bench.counters.accept(SALE, {"id": number}).status == "accepted"
 
 
 @pytest.mark.parametrize(("outage", "per_message"), [(1800, 500), (7200, 10)])
@@ -42,12 +37,12 @@ def test_what_the_table_refuses_for_long_is_a_dead_letter_before_it_expires() ->
 
 @pytest.mark.parametrize("late", [True, False])
 def test_a_stream_that_is_enabled_again_counts_on(late: bool) -> None:
-    bench = Workbench([SALES])
-    _sell(bench, 1, 2)
-    before = bench.table.renew_stream("2026-11-21T00:00:00.000", seed=1)
-    _sell(bench, 3)
+    world = World(SALES)
+    world.accept(SALE, {"id": 1}, {"id": 2})
+    before = world.table.renew_stream("2026-11-21T00:00:00.000", seed=1)
+    world.accept(SALE, {"id": 3})
     old = [(shard.id, before.read(shard.id, None, 100).records) for shard in before.shards()]
-    new = [(shard, bench.records(shard)) for shard in bench.shards()]
+    new = [(shard, world.records(shard)) for shard in world.shards()]
     for shard, records in (*new, *old) if late else (*old, *new):
-        bench.deliver(records, shard)
-    assert bench.counters.get(SALES, {}).measures["n"] == 3
+        world.deliver(records, shard)
+    assert world.counters.get(SALES, {})["n"] == 3

@@ -23,7 +23,7 @@ from simulation.memory_table import MemoryTable
 from simulation.night import scaled
 from simulation.quotas import quota_schedule
 from simulation.quotas.quota_schedule import QuotaSchedule
-from simulation.workbench import Workbench
+from simulation.world import World
 
 SCHEDULES = scaled(50)
 OFTEN = {quota_schedule.CRASHED: 5, quota_schedule.RETURNED: 50, quota_schedule.LEFT: 100, quota_schedule.ZOMBIE: 1}
@@ -207,8 +207,8 @@ def test_threads_never_grant_the_same_call(monkeypatch: pytest.MonkeyPatch) -> N
 def test_reservations_are_no_items_of_other_code() -> None:
     foreign = Items("foreign")
     count = Aggregate("count", foreign, pk="COUNT", sk="ALL", measures={"items": Count()})
-    bench = Workbench([count])
+    world = World(count)
     quota = Quota("calls", limit=10, per=timedelta(hours=1))
-    assert bench.counters.leases(quota).take()
-    bench.deliver_all()
-    assert bench.counters.get(count, {}).measures == {"items": 0}
+    assert world.counters.leases(quota).take()
+    world.deliver_all()
+    assert world.counters.get(count, {}).measures == {"items": 0}
