@@ -23,7 +23,7 @@ from dynamodb_counters.errors import InvalidArgumentError, UnavailableError
 from simulation.faults.hooked_client import HookedClient, once
 from simulation.oracle.chunks import rows_of
 from simulation.world import World, reach
-from tests.exactly_once.test_erase import WRITES
+from tests.exactly_once.test_erase import BOTH, OF_EACH_KIND, WRITES
 from tests.exactly_once.test_run_commands import command, lines
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{at}#{id}", retention=timedelta(days=35))
@@ -36,8 +36,6 @@ RAISED = replace(TAGS, max_groups=3)
 SALE = Event("sale", pk="SALE#{id}", sk="SALE")
 SHOPS = Aggregate("shops", SALE, pk="SHOP#{shop}", sk="SALES", measures={"n": Count(), "taken": Sum("price")})
 KINDS = {"plain": VIEW, "packed": PACKED}
-OF_EACH_KIND = pytest.mark.parametrize("kind", KINDS)
-BOTH = pytest.mark.parametrize("counts", ["keep", "take_back"])
 
 
 class Views(World):
