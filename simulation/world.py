@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
+from copy import deepcopy
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from boto3.dynamodb.types import TypeSerializer
@@ -101,6 +103,10 @@ class World:
         self.aggregator = self.process()
         self.aggregator.handle({})
         self.clock.advance(LONGEST_INVOCATION + FRESH + SKEW + 1)
+
+    def copy(self) -> World:
+        """Restore a copy of the table, with a stream that begins now, and deploy the aggregator on it."""
+        return World(*self.declared, table=_Copy(self.table, self.clock), clock=self.clock)
 
     # Items
 
@@ -319,6 +325,23 @@ class World:
     def missing(self) -> list[tuple[str, dict[str, Any]]]:
         """Return verdict and missing numbers of each group that a verification finds other than its sources say."""
         return [(each.verdict, dict(each.missing)) for each in self.verify().differences]
+
+
+class _Copy(MeteredTable):
+    """A table with the items that another one has now."""
+
+    def __init__(self, original: MeteredTable, clock: VirtualClock) -> None:
+        super().__init__(clock, seed=1, name="restored", indexes={RANKING_INDEX: (LEADERBOARD, SCORE)})
+        self._began = datetime.fromtimestamp(clock(), UTC)
+        for item in deepcopy([*original.items()]):
+            self._only.partitions.setdefault(item["pk"]["S"], {})[item["sk"]["S"]] = item
+
+    def describe_table(self, **request: Any) -> dict[str, Any]:
+        described = super().describe_table(**request)
+        label = self._began.replace(tzinfo=None).isoformat(timespec="milliseconds")
+        described["Table"] |= {"CreationDateTime": self._began - timedelta(minutes=20), "LatestStreamLabel": label}
+        described["Table"] |= {"RestoreSummary": {"RestoreDateTime": self._began}}
+        return described
 
 
 def _key(key: Mapping[str, Any]) -> dict[str, Any]:

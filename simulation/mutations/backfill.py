@@ -154,7 +154,7 @@ BACKFILL: Final = r"""
 * a restored table knows of all items that have expired
 - is_restored, declared = "RestoreSummary" in table["Table"],
 + is_restored, declared = False,
-? test_restore.py::test_what_expired_before_the_copy_had_counted_it_is_unknown_and_stays_counted
+? test_given_up_repaired.py::test_what_expired_before_the_copy_had_counted_it_is_unknown_and_stays_counted
 
 == _backfill/feeds.py
 * a verification knows positions by checkpoints only

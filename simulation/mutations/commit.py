@@ -173,7 +173,7 @@ COMMIT: Final = r"""
 * pages of members split
 - if layout.pages is None or layout.pages.is_whole:
 + if layout.pages is None:
-? test_measure_guards.py::test_a_member_that_is_active_on_many_days_keeps_one_page
+? test_measures.py::test_a_member_that_is_active_on_many_days_keeps_one_page
 * a page splits as it was read, though it has counted since
 - item if VERSION in item else {}, (VERSION,))
 + item, ())

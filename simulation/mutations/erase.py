@@ -9,7 +9,7 @@ ERASE: Final = r"""
 * a copy does not know what was erased before it had counted it
 - if counts == "keep":
 + if False:
-? test_restore.py::test_what_was_erased_before_the_copy_had_counted_it_is_unknown
+? test_given_up_repaired.py::test_what_was_erased_before_the_copy_had_counted_it_is_unknown
 * rows that are taken out of chunks are not noted
 -                 # Rows that are taken back leave their chunk, too.
 -                 self._note()

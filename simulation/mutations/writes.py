@@ -146,23 +146,23 @@ WRITES: Final = r"""
 * a unit is read from its first page alone
 - if page.level:
 + if False:
-? test_measure_guards.py::test_a_unit_whose_page_has_split_is_read_whole
+? test_measures.py::test_a_unit_whose_page_has_split_is_read_whole
 * a unit is read once for each of its pages
 - if page is None or page.first:
 + if page is None:
-? test_measure_guards.py::test_a_unit_whose_page_has_split_is_read_whole
+? test_measures.py::test_a_unit_whose_page_has_split_is_read_whole
 
 == _reads/span_reads.py
 * moments are taken to be counted from 1970 on
 - + span.tier.start(bucket) * add_up(span, [(bucket, numbers)])
 +
-? test_time_weighted.py::test_a_level_and_its_integral_are_those_of_its_changes
+? test_measures.py::test_a_level_and_its_integral_are_those_of_its_changes
 
 == _reads/group_reads.py
 * a value that no item has any more is an extreme
 - if read_number(item, "items") > 0 and
 + if
-? test_percentiles.py::test_extremes_are_those_of_the_events_there_are
+? test_measures.py::test_extremes_are_those_of_the_events_there_are
 
 == _writes/leases.py
 * a call between two periods counts in the first alone
