@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Count, Items, Sum, TableKeys
+from dynamodb_counters import Aggregate, Count, Distinct, Items, Sum, TableKeys
+from dynamodb_counters._backfill.feeds import Feeds, SourceTable, StreamReader
+from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.errors import MalformedImageError
+from simulation.clock import VirtualClock
+from simulation.metered_table import MeteredTable
 from simulation.world import World
 from tests.unit.fold.streams import record
 
@@ -94,3 +99,98 @@ def test_an_entry_whose_stream_is_unknown_blocks_nothing(shop: Shop) -> None:
     shop.deliver_all()
     [again] = shop.counters.quarantined()
     assert "expected a stream of" in again.reason
+
+
+# Runs over a source table, which only its own code writes to
+
+PAST = 2 * DAY
+ENTRY = Items("entry", pk="CUSTOMER#{customer}", sk="ORDER#{order}", keys=TableKeys("PK", "SK", ttl="goneAt"))
+SPENT = Aggregate("spent", ENTRY, pk="CUSTOMER#{customer}", sk="SPENT", orders=Count(), cents=Sum("cents"))
+BUYERS = Distinct("buyers", ENTRY, pk="SHOP", sk="BUYERS", member="customer")
+
+
+class Tables(MeteredTable):
+    """The table of the counts, and one of orders, which is older than its stream shows."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__(clock, seed=2, shards=2)
+        self.orders = self.create(SOURCE, "PK", "SK", seed=1, shards=2)
+        self.orders.stream.arn = f"{SOURCE}/stream/2026-11-20T00:00:00.000"
+
+    def describe_table(self, **request: Any) -> Any:
+        answer = super().describe_table(**request)
+        if request["TableName"] == SOURCE:
+            created = datetime.fromtimestamp(self._clock() - 1.5 * PAST, UTC)
+            answer["Table"] |= {"CreationDateTime": created, "LatestStreamLabel": created.strftime("%Y-%m-%dT%H:%M:%S")}
+        return answer
+
+
+class Past(World):
+    """Twenty orders that the stream has forgotten are counted from now on."""
+
+    def __init__(self) -> None:
+        clock = VirtualClock()
+        self.both = Tables(clock)
+        super().__init__(SPENT, BUYERS, table=self.both, clock=clock, source_table=SOURCE, founds=False)
+        for number in range(20):
+            self.order(number, number)
+        clock.advance(PAST)
+        self.source_stream.trim(clock() - DAY)
+        self.aggregator.handle({})
+
+    @property
+    def source_stream(self) -> Any:
+        return self.both.orders.stream
+
+    def order(self, number: int, cents: int, customer: str = "ann") -> None:
+        key = {"PK": {"S": f"CUSTOMER#{customer}"}, "SK": {"S": f"ORDER#{number}"}}
+        self.table.put_item(TableName=SOURCE, Item={**key, "cents": {"N": str(cents)}})
+
+    def cancel(self, number: int) -> None:
+        self.table.delete_item(TableName=SOURCE, Key={"PK": {"S": "CUSTOMER#ann"}, "SK": {"S": f"ORDER#{number}"}})
+
+    @property
+    def feeds(self) -> Feeds:
+        self.source_stream.page_records = 3
+        client: Any = self.table
+        reader = StreamReader(self.source_stream, self.source_stream.arn, sleep=lambda _: None)
+        return Feeds(
+            super().feeds.stream, SourceTable(table=Table(SOURCE, client), key_names=("PK", "SK"), stream=reader)
+        )
+
+    def counts(self) -> tuple[Any, Any, bool]:
+        spent, complete = self.read(SPENT, customer="ann")
+        return tuple(spent.values()), self.read(BUYERS.total)[0]["distinct"], complete
+
+
+def test_items_of_a_source_table_are_counted_while_they_change() -> None:
+    shop = Past()
+    for number in range(5):
+        shop.cancel(number)
+    shop.deliver_new()
+    assert shop.counts() == ((0, 0), 0, False)
+    for progress in shop.backfill(page_items=4).steps():
+        if progress.phase == "scanning":
+            shop.cancel(5 + progress.done % 5)
+            shop.order(100 + progress.done, 7, "bob")
+    shop.sleep(1)
+    left = [item for item in shop.both.orders.items() if item["PK"]["S"] == "CUSTOMER#ann"]
+    assert shop.counts() == ((len(left), sum(int(item["cents"]["N"]) for item in left)), 2, True)
+    verifying = shop.verification()
+    for _ in verifying.steps():
+        shop.order(200, 3, "eve")
+    assert (verifying.differences, verifying.compared >= 3) == ([], True)
+
+
+def test_a_run_waits_for_what_the_source_table_has_that_is_not_logged_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    shop, waited = Past(), 0
+    own = [shard.id for shard in shop.both.stream.shards()]
+    for progress in shop.backfill().steps():
+        if progress.phase == "scanning" and not waited:
+            monkeypatch.setattr(shop, "shards", lambda: own)
+            shop.cancel(3)
+        waited += progress.phase == "draining"
+        if waited == 60:
+            monkeypatch.undo()
+    assert waited >= 60
+    assert shop.counts() == ((19, sum(range(20)) - 3), 1, True)

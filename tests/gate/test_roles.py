@@ -78,7 +78,7 @@ def test_each_role_fits_what_its_function_does(template: str, emulator: str) -> 
         granted = roles.allowed(whole, function)
         needed = {*called(handler(function), emulator), *roles.of_services(whole, function)}
         if "SOURCE_TABLE_ARN" in variables(function):
-            # Once, before it registers the first names: tests/exactly_once/test_backfill_source.py.
+            # Once, before it registers the first names: tests/exactly_once/test_two_streams.py.
             needed.add(("dynamodb:DescribeTable", "source table"))
         if not any("GlobalSecondaryIndexes" in table.properties for table in whole.each("DynamoDB::GlobalTable")):
             needed = {one for one in needed if "/index/" not in one[1]}

@@ -51,7 +51,7 @@ _ROOMS = {
         __init__
         clock night memory
         recorded_stream memory_table
-        metered_table counters_in_memory
+        metered_table
         aws
         engines
         queue
@@ -60,6 +60,7 @@ _ROOMS = {
         oracle
         schedules
         handler_process workbench world throttled_burst
+        counters_in_memory
         notices
         mutations nightly soak hostile quotas capacity
         pairs
