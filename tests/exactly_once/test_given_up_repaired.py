@@ -30,6 +30,7 @@ from dynamodb_counters._declarations.groups import identity, typed_key
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import DAY, HOUR, MINUTE
 from dynamodb_counters.errors import BackfillError, CheckpointError, CommitError
+from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import Dying, HookedClient
 from simulation.faults.process import in_disorder
@@ -50,48 +51,18 @@ BACKFILLED = scaled(10)
 _TRIES = 6
 
 
-class Zombies:
-    """Requests of invocations that seem dead: each lands as late as it can, or before."""
-
-    def __init__(self, world: StarvedWorld) -> None:
-        self._world = world
-        self._sent: list[tuple[float, Callable[[], Any]]] = []
-
-    def client(self, after: int) -> HookedClient:
-        """A client whose update of an item, after so many requests, is on its way when its process dies."""
-        left = after
-
-        def hook(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
-            nonlocal left
-            left -= 1
-            if left >= 0 or name != "update_item":
-                return send()
-            late = self._world.random.uniform(0, LONGEST_INVOCATION + LANDS_WITHIN)
-            self._sent.append((self._world.backend.clock() + late, send))
-            raise Crashed
-
-        return HookedClient(self._world.backend, hook)
-
-    def land(self, by: float) -> None:
-        due, self._sent = [one for one in self._sent if one[0] <= by], [one for one in self._sent if one[0] > by]
-        for _, send in due:
-            with contextlib.suppress(self._world.backend.exceptions.ConditionalCheckFailedException):
-                send()
-
-
-class StarvedWorld:
+class Starved:
     """A table with traffic, of which some shards fail for so long that Lambda gives up on their records."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.backend = MemoryBackend(self.random)
+        self.clock = self.backend.clock
         self.specs: list[Spec] = self.random.sample(SPECS, self.random.randint(3, 6))
         self.writers = Writers(self.backend, self.random, 1000, self.random.choice((0.0, 0.2)))
-        self.zombies = Zombies(self)
-        self.given_up = 0
-        self._delivered: dict[str, int] = {}
-        self._starved: set[str] = set()
-        self._states: dict[str, dict[str, Any]] = {}
+        settings = Settings(max_bytes=None, max_age_seconds=GIVEN_UP_AFTER)
+        self.mapping = EventSourceMapping(self.backend.stream, self.clock, settings)
+        self._starved: list[str] = []
         self._process = self._aggregator(self.backend)
         self._process.handle({})
 
@@ -100,40 +71,27 @@ class StarvedWorld:
             if self.random.random() < 0.6:
                 self.writers.write()
             elif self.random.random() > lag:
-                self._deliver()
+                self._deliver_once()
             elif self.random.random() < 0.05:
                 self.backend.roll_over()
 
-    def _aggregator(self, client: Any) -> Aggregator:
-        clock = self.backend.clock
-        table = Table(self.backend.name, client, clock=clock, sleep=clock.advance, jitter=self.random.random)
-        table.__dict__["side_by_side"] = in_disorder(self.random)
-        return Aggregator(table, declarations(self.specs), quarantine_retention_seconds=QUARANTINE_SECONDS)
-
     def starve(self) -> None:
         """Have shards fail from now on, until Lambda has given up on what they hold; the others go on."""
-        waiting = [shard for shard in self._shards() if self._waiting(shard)]
-        if not waiting:
-            return
-        self._starved = {*self.random.sample(waiting, self.random.randint(1, len(waiting)))}
-        until = self.backend.clock() + GIVEN_UP_AFTER + self.random.choice((1.0, 60.0, HOUR))
-        while (now := self.backend.clock()) < until:
-            for shard in sorted(self._starved):
+        shards = self.mapping.shards()
+        self._starved = self.random.sample(shards, self.random.randint(1, len(shards)))
+        until = self.clock() + GIVEN_UP_AFTER + self.random.choice((1.0, 60.0, HOUR))
+        while (now := self.clock()) < until:
+            for shard in self._starved:
                 if self.random.random() < 0.3:
                     self._fail(shard)
             self.live(self.random.randint(0, 6), 0.4)
             if self.random.random() < 0.2:
-                self.deliver_others()
-            self.pass_by(min(self.random.choice((0.2, 2, 9)) * HOUR, until - now))
+                self.deliver()
+            self.clock.advance(min(self.random.choice((0.2, 2, 9)) * HOUR, until - now))
         if self.random.random() < 0.6:
-            for shard in sorted(self._starved):
+            for shard in self._starved:
                 self._fail(shard)
         self._starved.clear()
-        self._give_up()
-
-    def pass_by(self, seconds: float) -> None:
-        self.backend.clock.advance(seconds)
-        self.zombies.land(self.backend.clock())
 
     def run(self, kind: Callable[..., Work], **options: Any) -> Runner:
         """Have a process work on a run until it ends, among traffic."""
@@ -150,9 +108,9 @@ class StarvedWorld:
         if self.random.random() < 0.05:
             self.writers.write()
         if self.random.random() < 0.2:
-            self.deliver_others(self.random.randint(1, 20))
+            self.deliver(self.random.randint(1, 20))
         if runner.is_asleep:
-            self.pass_by(self.random.uniform(0.5, 3))
+            self.clock.advance(self.random.uniform(0.5, 3))
         return False
 
     def repair(self) -> Verification:
@@ -162,93 +120,89 @@ class StarvedWorld:
                 work: Verification = runner.work
                 work.repair()
                 return work
-            self.pass_by(GIVEN_UP_SETTLED)
+            self.clock.advance(GIVEN_UP_SETTLED)
         raise AssertionError(runner.error)
 
     def backfill(self) -> None:
         """Go on with what is filled, or begin anew, until every name is complete."""
-        table = Table(self.backend.name, self.backend.client, clock=self.backend.clock)
+        table = Table(self.backend.name, self.backend.client, clock=self.clock)
         for _ in range(_TRIES):
             registry = read_registry(table)
             if all(entry.is_complete for entry in registry.names.values()):
                 return
             for run in [run.id for run in registry.backfills] or [""]:
                 self.run(Backfill, run=run)
-            self.pass_by(GIVEN_UP_SETTLED)
+            self.clock.advance(GIVEN_UP_SETTLED)
         raise AssertionError("a name stays incomplete")
 
-    def deliver_others(self, most: int = 10**6) -> None:
+    def deliver(self, most: int = 10_000) -> bool:
         """Deliver what no starved shard holds, as of now: a run logs what is delivered, which makes records again."""
-        self._give_up()
-        for shard in self._shards():
-            if shard not in self._starved:
-                self._deliver_next(shard, most)
-                if self.random.random() < 0.2:
-                    self._end_window(shard)
+        shards = [shard for shard in self.mapping.shards() if shard not in self._starved]
+        return sum(self._deliver(shard, most) for shard in shards) > 0
 
-    def deliver_all(self) -> None:
-        while any(map(self._waiting, self._shards())):
-            self.deliver_others()
+    def finish(self) -> None:
+        """Let all land that is on its way, and deliver all there is."""
+        while self.clock.hurry(self.random):
+            pass
+        while self.deliver():
+            pass
 
-    def _deliver(self) -> None:
-        shard = self.random.choice(self._shards())
+    def _deliver(self, shard: str, most: int, client: Any = None, *, is_lost: bool = False) -> bool:
+        if (delivery := self.mapping.poll(shard, most)) is None:
+            return False
+        try:
+            report = (self._aggregator(client) if client else self._process).handle(delivery.event)
+        except (Crashed, CheckpointError, CommitError):
+            is_lost = True
+        if is_lost:
+            self.mapping.fail(delivery)
+            if self.random.random() < 0.5:
+                # The next batch is cut elsewhere.
+                self.mapping.rewind(shard, self.mapping.checkpoint(shard))
+        else:
+            self.mapping.settle(delivery, {"state": report.state(delivery.event)})
+        return True
+
+    def _deliver_once(self) -> None:
+        shard = self.random.choice(self.mapping.shards())
         if shard not in self._starved:
-            self._give_up()
             client: Any = None
             if self.random.random() < 0.2:
                 self._process = self._aggregator(self.backend)
-                client = Dying(self.backend, self.random.randint(0, 12), after=self.random.random() < 0.5)
-            self._deliver_next(shard, self.random.randint(1, 12), client)
-        if self.random.random() < 0.3:
-            self._end_window(shard)
-
-    def _deliver_next(self, shard: str, most: int, client: Any = None) -> None:
-        batch = self._waiting(shard)[:most]
-        if not batch:
-            return
-        try:
-            report = (self._aggregator(client) if client else self._process).handle(
-                {"shardId": shard, "Records": batch}
-            )
-        except (Crashed, CheckpointError, CommitError):
-            return
-        self._states[shard] = report.state({"state": self._states.get(shard, {})})
-        self._delivered[shard] = self._delivered.get(shard, 0) + len(batch)
-
-    def _end_window(self, shard: str) -> None:
-        if shard not in self._states:
-            return
-        event = {"shardId": shard, "Records": [], "isFinalInvokeForWindow": True, "state": self._states.pop(shard)}
-        self._process.handle(event)
+                client = self._dying()
+            self._deliver(shard, self.random.randint(1, 12), client)
 
     def _fail(self, shard: str) -> None:
-        """An invocation dies with a part of its writes done; another one may be on its way."""
-        client: Any = self.zombies.client(self.random.randint(3, 12))
-        if self.random.random() < 0.5:
-            client = Dying(self.backend, self.random.randint(0, 12), after=self.random.random() < 0.5)
-        delivered = self._delivered.get(shard, 0)
-        self._deliver_next(shard, self.random.randint(1, 12), client)
-        # If it did not die, its answer is lost.
-        self._delivered[shard] = delivered
+        """An invocation dies with a part of its writes done, or its answer is lost; an update may be on its way."""
+        client = self._dying() if self.random.random() < 0.5 else self._zombie(self.random.randint(3, 12))
+        self._deliver(shard, self.random.randint(1, 12), client, is_lost=True)
 
-    def _give_up(self) -> None:
-        """Pass over what waits and is too old."""
-        for shard in self._shards():
-            waiting = self._waiting(shard)
-            while waiting and self._age(waiting[0]) > GIVEN_UP_AFTER:
-                waiting.pop(0)
-                self._delivered[shard] = self._delivered.get(shard, 0) + 1
-                self.given_up += 1
+    def _dying(self) -> HookedClient:
+        return Dying(self.backend, self.random.randint(0, 12), after=self.random.random() < 0.5)
 
-    def _age(self, record: Any) -> float:
-        return self.backend.clock() - float(record["dynamodb"]["ApproximateCreationDateTime"])
+    def _zombie(self, left: int) -> HookedClient:
+        """A client whose update of an item, after so many requests, is on its way when its process dies."""
 
-    def _shards(self) -> list[str]:
-        return [shard.id for shard in self.backend.stream.shards()]
+        def hook(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
+            nonlocal left
+            left -= 1
+            if left >= 0 or name != "update_item":
+                return send()
 
-    def _waiting(self, shard: str) -> list[Any]:
-        records = self.backend.stream.read(shard, None, 1_000_000).records
-        return records[self._delivered.get(shard, 0) :]
+            def land() -> None:
+                with contextlib.suppress(self.backend.exceptions.ConditionalCheckFailedException):
+                    send()
+
+            late = self.random.uniform(0, LONGEST_INVOCATION + LANDS_WITHIN)
+            self.clock.call_at(self.clock() + late, land)
+            raise Crashed
+
+        return HookedClient(self.backend, hook)
+
+    def _aggregator(self, client: Any) -> Aggregator:
+        table = Table(self.backend.name, client, self.clock, sleep=self.clock.advance, jitter=self.random.random)
+        table.__dict__["side_by_side"] = in_disorder(self.random)
+        return Aggregator(table, declarations(self.specs), quarantine_retention_seconds=QUARANTINE_SECONDS)
 
     def wrong(self, unknown: Collection[Place] = ()) -> list[str]:
         """Counts that are neither exact nor said to be unknown."""
@@ -274,7 +228,7 @@ def place_of(work: Verification, difference: Difference) -> Place:
 
 def check(seed: int, *, repairs: bool = True, backfills: bool = False) -> list[str]:
     """Counts that are wrong."""
-    world = StarvedWorld(seed)
+    world = Starved(seed)
     world.live(world.random.randint(5, 40), 0.6)
     filled: Runner | None = None
     if backfills:
@@ -287,8 +241,7 @@ def check(seed: int, *, repairs: bool = True, backfills: bool = False) -> list[s
         world.starve()
         world.live(world.random.randint(0, 20), 0.4)
         if world.random.random() < 0.3:
-            world.pass_by(world.random.choice((HOUR, 3 * DAY)))
-            world._give_up()
+            world.clock.advance(world.random.choice((HOUR, 3 * DAY)))
     if filled is not None:
         while not filled.actor.done and not world.step(filled):
             pass
@@ -297,9 +250,8 @@ def check(seed: int, *, repairs: bool = True, backfills: bool = False) -> list[s
     if repairs:
         work = world.repair()
         unknown = {place_of(work, each) for each in work.differences if each.verdict != "drifted"}
-    world.zombies.land(by=math.inf)
-    world.deliver_all()
-    return world.wrong(unknown) if world.given_up else []
+    world.finish()
+    return world.wrong(unknown) if world.mapping.on_failure else []
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
