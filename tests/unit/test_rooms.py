@@ -59,7 +59,7 @@ _ROOMS = {
         faults
         oracle
         schedules
-        handler_process workbench world throttled_burst
+        handler_process world throttled_burst
         counters_in_memory
         notices
         mutations nightly soak hostile quotas capacity

@@ -23,7 +23,7 @@ from dynamodb_counters import (
 )
 from dynamodb_counters._declarations import Declarable
 from simulation.counters_in_memory import CountersInMemory, counters_in_memory
-from simulation.workbench import Workbench
+from simulation.world import World
 from tests.unit.cli.in_process import Done, run
 
 VIEW = Event("view", key=("url", "time", "client"))
@@ -140,8 +140,7 @@ def test_a_group_is_explained_by_its_events_and_what_differs(counters: CountersI
 
 
 def test_what_differs_comes_last() -> None:
-    bench = Workbench([VIEWS])
-    bench.aggregator.handle({})
+    bench = World(VIEWS)
     bench.counters.accept(VIEW, {"url": "/", "time": NOW.isoformat(), "client": "c", "ms": 1})
     client: Any = bench.table
     done = run("explain", "views", "url=/", "--table", bench.table.name, client=client, clock=bench.clock)
@@ -172,10 +171,9 @@ def test_options_that_a_measure_lacks_are_refused(
 
 def test_a_read_says_which_counts_lack_something() -> None:
     kinds = Aggregate("kinds", VIEW, by=("url", "kind"), ms=Sum("ms"))
-    bench = Workbench([kinds])
-    bench.aggregator.handle({})
+    bench = World(kinds)
     late = replace(kinds, name="late", pk="LATE#{url}", sk="KIND#{kind}")
-    bench.deploy([kinds, late, PACE])
+    bench.deploy(kinds, late, PACE)
 
     def ask(*arguments: str) -> Done:
         client: Any = bench.table
