@@ -20,9 +20,14 @@ REVENUE = Aggregate("revenue", ORDER, pk="CUSTOMER#{customer}", sk="REVENUE", me
 
 
 class Orders(World):
-    """A table of orders."""
+    """A table of orders, of which some are `sold`."""
 
     number = 0
+
+    def __init__(self, *declared: Any, sold: int = 0, **options: Any) -> None:
+        super().__init__(*declared, **options)
+        if sold:
+            self.sell(sold)
 
     def order(self, number: int, price: int = 10, customer: str = "ann", **more: Any) -> None:
         self.put(f"ORDER#{number}", "ORDER", customer=customer, price=price, **more)

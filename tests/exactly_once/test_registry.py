@@ -47,8 +47,7 @@ def process(world: Orders, *declared: Any, before: Callable[[], object]) -> Aggr
 
 
 def test_a_name_keeps_its_definition_whichever_version_counts() -> None:
-    world = Orders(NUMBER)
-    world.sell(3)
+    world = Orders(NUMBER, sold=3)
     for declared in (BIG, NUMBER, BIG):
         world.deploy(declared)
         world.sell(2)
@@ -59,8 +58,7 @@ def test_a_name_keeps_its_definition_whichever_version_counts() -> None:
 
 
 def test_a_name_that_nothing_declares_counts_on() -> None:
-    world = Orders(NUMBER, REVENUE)
-    world.sell(2)
+    world = Orders(NUMBER, REVENUE, sold=2)
     world.deploy(REVENUE)
     world.sell(3)
     assert world.read(NUMBER) == ({"orders": 5}, True)
@@ -68,8 +66,7 @@ def test_a_name_that_nothing_declares_counts_on() -> None:
 
 
 def test_a_later_name_waits_and_counts_everything_after_its_backfill() -> None:
-    world = Orders(NUMBER)
-    world.sell(3)
+    world = Orders(NUMBER, sold=3)
     world.deploy(NUMBER, replace(BIG, name="big", sk="BIG", measures={"n": Count()}))
     big = replace(BIG, name="big", sk="BIG", measures={"n": Count()})
     world.sell(2, price=500)
@@ -86,8 +83,7 @@ def test_a_later_name_waits_and_counts_everything_after_its_backfill() -> None:
 
 
 def test_a_complete_name_is_filled_anew() -> None:
-    world = Orders(NUMBER, BY, OVER)
-    world.sell(3)
+    world = Orders(NUMBER, BY, OVER, sold=3)
     world.sell(2, customer="bob")
     world.cancel(1)
     world.settle()
@@ -139,8 +135,7 @@ def test_what_was_counted_before_a_name_was_registered_goes_before_it_is_filled(
 
 
 def test_a_dropped_name_is_gone_and_may_come_back_with_another_meaning() -> None:
-    world = Orders(NUMBER, REVENUE)
-    world.sell(3)
+    world = Orders(NUMBER, REVENUE, sold=3)
     world.deploy(REVENUE)
     world.drop("orders")
     world.clock.advance(MINUTE)
@@ -162,8 +157,7 @@ def test_what_something_counts_is_not_dropped() -> None:
 
 
 def test_a_definition_that_a_version_cannot_read_goes_stale_and_the_others_count() -> None:
-    world = Orders(NUMBER, REVENUE)
-    world.sell(2)
+    world = Orders(NUMBER, REVENUE, sold=2)
     world.redefine("orders", UNREADABLE)
     world.order(99, 10)
     world.clock.advance(MINUTE)
@@ -202,8 +196,7 @@ def test_names_that_contradict_what_is_counted_are_not_registered() -> None:
 
 
 def test_two_backfills_of_one_name_do_not_disturb_each_other() -> None:
-    world = Orders(NUMBER)
-    world.sell(3)
+    world = Orders(NUMBER, sold=3)
     world.deploy(NUMBER, REVENUE)
     one, two = (world.backfill("revenue").steps() for _ in range(2))
     reach(one, "scanning")
@@ -242,8 +235,7 @@ def test_names_that_contradict_each_other_are_not_registered_at_once() -> None:
 
 
 def test_a_process_learns_of_a_name_that_is_filled() -> None:
-    world = Orders(NUMBER)
-    world.sell(3)
+    world = Orders(NUMBER, sold=3)
     older = world.aggregator
     world.deploy(NUMBER, REVENUE)
     world.aggregator = older
@@ -257,8 +249,7 @@ def test_a_process_learns_of_a_name_that_is_filled() -> None:
 
 
 def test_who_says_that_a_name_is_complete_has_all_of_it_while_it_is_emptied() -> None:
-    world = Orders(NUMBER)
-    world.sell(3)
+    world = Orders(NUMBER, sold=3)
     reader, said = world.counters, {world.counters.get(NUMBER, {}).complete}
     for _ in world.backfill("orders").steps():
         # A process that has just begun, and a reader that has not.
@@ -272,8 +263,7 @@ def test_who_says_that_a_name_is_complete_has_all_of_it_while_it_is_emptied() ->
 
 
 def test_an_update_that_lands_late_is_deleted_with_all_the_others() -> None:
-    world = Orders(NUMBER)
-    world.sell(3)
+    world = Orders(NUMBER, sold=3)
     world.order(50, 5)
     held = world.freeze(world.records())
     world.settle()
@@ -286,8 +276,7 @@ def test_an_update_that_lands_late_is_deleted_with_all_the_others() -> None:
 
 
 def test_a_stale_mark_is_no_step_back() -> None:
-    world = Orders(NUMBER, REVENUE)
-    world.sell(2)
+    world = Orders(NUMBER, REVENUE, sold=2)
     world.clock.advance(MINUTE)
     dropping = world.dropping("orders")
 
@@ -309,8 +298,7 @@ def fail(world: Orders, name: str) -> None:
 
 
 def test_a_slow_process_deletes_nothing_that_was_counted_since(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = Orders(NUMBER)
-    world.sell(3)
+    world = Orders(NUMBER, sold=3)
     interrupt(monkeypatch, backfill, "scan_page", lambda: world.fill("orders"))
     fail(world, "orders")
     assert world.read(NUMBER) == ({"orders": 3}, True)
@@ -321,8 +309,7 @@ def test_a_delete_that_lands_late_takes_nothing_that_was_counted_since(
     monkeypatch: pytest.MonkeyPatch, phase: str
 ) -> None:
     """A laptop sleeps between two deletes, and another process fills the name meanwhile."""
-    world = Orders(NUMBER)
-    world.sell(3)
+    world = Orders(NUMBER, sold=3)
     world.sell(1, customer="bob")
     if phase == "complete":
         # Its item has no watermark, only a baseline.
@@ -343,8 +330,7 @@ def test_a_delete_that_lands_late_takes_nothing_that_was_counted_since(
 
 
 def test_a_slow_process_opens_nothing_that_another_has_filled(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = Orders(NUMBER, REVENUE)
-    world.sell(3)
+    world = Orders(NUMBER, REVENUE, sold=3)
 
     def then() -> None:
         world.fill("revenue")
@@ -356,8 +342,7 @@ def test_a_slow_process_opens_nothing_that_another_has_filled(monkeypatch: pytes
 
 
 def test_a_slow_process_opens_nothing_over_a_name_that_another_has_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = Orders(BY)
-    world.sell(3)
+    world = Orders(BY, sold=3)
     world.deploy(BY, OVER)
     interrupt(monkeypatch, Backfill, "_open", lambda: reach(world.backfill("by").steps(), "deleting"))
     fail(world, "over")
@@ -367,8 +352,7 @@ def test_a_slow_process_opens_nothing_over_a_name_that_another_has_emptied(monke
 
 
 def test_a_name_is_folded_as_long_as_what_is_counted_over_it() -> None:
-    world = Orders(BY, OVER)
-    world.sell(3)
+    world = Orders(BY, OVER, sold=3)
     emptying = Emptying(table=world.store, now=world.clock)
     with pytest.raises(BackfillError, match="'over' counts 'by'"):
         list(emptying.empty(["by"]))
@@ -377,8 +361,7 @@ def test_a_name_is_folded_as_long_as_what_is_counted_over_it() -> None:
 
 
 def test_a_run_that_was_given_up_adds_nothing_to_what_another_fills(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = Orders(NUMBER)
-    world.sell(3)
+    world = Orders(NUMBER, sold=3)
     world.deploy(NUMBER, REVENUE)
     steps = world.backfill().steps()
     run = reach(steps, "draining").run
@@ -396,8 +379,7 @@ def test_a_run_that_was_given_up_adds_nothing_to_what_another_fills(monkeypatch:
 
 
 def test_a_name_that_goes_stale_while_it_is_filled_stays_so() -> None:
-    world = Orders(NUMBER)
-    world.sell(3)
+    world = Orders(NUMBER, sold=3)
     world.deploy(NUMBER, REVENUE)
     steps = world.backfill().steps()
     reach(steps, "adding")
@@ -410,8 +392,7 @@ def test_a_name_that_goes_stale_while_it_is_filled_stays_so() -> None:
 
 
 def test_a_reader_relies_on_what_it_has_read_for_a_minute() -> None:
-    world = Orders(NUMBER)
-    world.sell(2)
+    world = Orders(NUMBER, sold=2)
     reader = world.counters
     assert reader.get(NUMBER, {}).complete
     world.enter("orders", STALE)
@@ -452,8 +433,7 @@ def test_an_old_write_of_a_names_item_puts_no_cut(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_verification_of_a_name_that_goes_stale_is_void_and_holds_nothing_up() -> None:
-    world = Orders(NUMBER, REVENUE)
-    world.sell(3)
+    world = Orders(NUMBER, REVENUE, sold=3)
     steps = world.verification().steps()
     reach(steps, "scanning")
     world.fill("orders")
@@ -464,8 +444,7 @@ def test_a_verification_of_a_name_that_goes_stale_is_void_and_holds_nothing_up()
 
 
 def test_the_rest_of_a_run_whose_other_name_is_dropped_can_be_filled_again() -> None:
-    world = Orders(NUMBER)
-    world.sell(3)
+    world = Orders(NUMBER, sold=3)
     world.deploy(NUMBER, REVENUE, BY)
     steps = world.backfill().steps()
     reach(steps, "scanning")
@@ -478,8 +457,7 @@ def test_the_rest_of_a_run_whose_other_name_is_dropped_can_be_filled_again() -> 
 
 
 def test_a_name_over_one_that_is_being_dropped_is_not_filled_and_holds_nothing_up() -> None:
-    world = Orders(NUMBER, BY)
-    world.sell(3)
+    world = Orders(NUMBER, BY, sold=3)
     steps = world.dropping("by", sleep=world.sleep)
     next(steps)
     world.deploy(NUMBER, BY, OVER)
@@ -491,8 +469,7 @@ def test_a_name_over_one_that_is_being_dropped_is_not_filled_and_holds_nothing_u
 
 
 def test_a_drop_that_broke_off_ends_although_something_counts_the_name_since() -> None:
-    world = Orders(NUMBER, BY)
-    world.sell(3)
+    world = Orders(NUMBER, BY, sold=3)
     next(world.dropping("by"))
     world.deploy(NUMBER, BY, OVER)
     world.drop("by")

@@ -227,8 +227,7 @@ def open_runs(world: World) -> list[str]:
 @pytest.fixture
 def verified() -> Orders:
     """Twenty orders of a customer, of whom five too much are counted."""
-    world = Orders(REVENUE)
-    world.sell(20)
+    world = Orders(REVENUE, sold=20)
     world.spoil(REVENUE, "total", 5, customer="ann")
     return world
 

@@ -178,8 +178,7 @@ def test_records_that_a_checkpoint_covers_need_no_watermark(world: Orders, monke
 def test_records_before_the_cut_are_counted_before_a_heartbeat_acknowledges_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world = Orders(REVENUE)
-    world.sell()
+    world = Orders(REVENUE, sold=1)
     waited, verifying = 0, world.verification()
     for step in verifying.steps():
         if step.phase == "waiting" and not waited:

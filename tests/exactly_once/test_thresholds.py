@@ -168,12 +168,6 @@ class Views(World):
             self.accept(VIEW, {"id": f"{self.number}", "url": url, "revision": 1})
         self.settle()
 
-    def refill(self, *names: str) -> None:
-        """Backfill names, until every process knows of it."""
-        self.fill(*names)
-        self.clock.advance(RUN_OPEN_AFTER)
-        self.settle()
-
     def crossings(self) -> list[tuple[str, str]]:
         """Level and direction of each, in the order of sequence numbers."""
         items = sorted(self.items("_crossing"), key=lambda item: str(item["sequence"]["S"]))
@@ -260,27 +254,6 @@ def test_a_page_that_splits_crosses_no_line() -> None:
 # Over time
 
 OF_EACH_LAYOUT = pytest.mark.parametrize("usage", [VIEWS, PAGED], ids=["items", "pages"])
-
-
-@OF_EACH_LAYOUT
-def test_a_baseline_crosses_no_line(usage: Aggregate) -> None:
-    world = Views(SPENT)
-    for number in range(4):
-        world.accept(VIEW, {"id": f"e{number}", "url": "/", "bytes": 1, "revision": 1})
-    world.deploy(SPENT, *watch(usage, 3, 6))
-    world.refill()
-    assert world.crossings() == []
-    world.view(2)
-    assert world.crossings() == [("6", "up")]
-
-
-@OF_EACH_LAYOUT
-def test_a_name_that_is_filled_anew_crosses_no_line_twice(usage: Aggregate) -> None:
-    world = Views(*watch(usage, 3, 6))
-    world.view(4)
-    world.refill(usage.name)
-    world.view(2)
-    assert world.crossings() == [("3", "up"), ("6", "up")]
 
 
 @OF_EACH_LAYOUT
