@@ -145,7 +145,7 @@ COMMIT: Final = r"""
 * a sum that does not fit takes the other groups of its page along
 - return unfit
 + return item.deltas
-? test_pages.py::test_a_sum_that_does_not_fit_leaves_the_other_groups_of_its_page_alone
+? test_page_guards.py::test_a_sum_that_does_not_fit_leaves_the_other_groups_of_its_page_alone
 * failed writes are passed over
 - raise CommitError(list(failures.values()))
 + pass
