@@ -92,15 +92,15 @@ REGISTRY: Final = r"""
 * a transaction counts in a name that is being filled
 - return entry is None or entry.is_complete
 + return True
-? test_names.py::test_a_transaction_leaves_to_the_stream_what_is_not_complete
+? test_registry.py::test_a_transaction_leaves_to_the_stream_what_is_not_complete
 * a direct count is taken in a name that nothing counts
 -             if not item:
 -                 raise UncountedError(declaration.name)
-? test_names.py::test_a_direct_count_in_a_name_that_nothing_counts_is_refused_until_it_is_registered
+? test_registry.py::test_a_direct_count_in_a_name_that_nothing_counts_is_refused_until_it_is_registered
 * a refused direct count goes by what was read before
 - item = self._read(key, again=True)
 + item = self._read(key)
-? test_names.py::test_a_direct_count_in_a_name_that_nothing_counts_is_refused_until_it_is_registered
+? test_registry.py::test_a_direct_count_in_a_name_that_nothing_counts_is_refused_until_it_is_registered
 * a process goes by the pages of a name that was filled anew
 -             self._plans.clear()
 -             PageLevels.of_table(self._table).clear()

@@ -12,8 +12,6 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from benchmarks import workloads
-from demo.blog.access_log import read_log
 from dynamodb_counters import (
     ActiveMembers,
     Count,
@@ -295,14 +293,6 @@ def _check_percentiles(values: Sequence[Decimal], error: str) -> None:
 
 def test_a_chunk_with_more_bins_than_an_update_takes_is_counted() -> None:
     _check_percentiles([Decimal(repr(round(1.004**number, 6))) for number in range(1500)], "0.001")
-
-
-@pytest.mark.night
-def test_percentiles_of_the_real_log_are_within_their_error() -> None:
-    if not workloads.LOG.exists():
-        pytest.skip(f"{workloads.LOG.name} is not there")
-    for error in ERRORS:
-        _check_percentiles([Decimal(view.size or 0) for view in read_log(workloads.LOG) if view is not None], error)
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, True, "0.5"])
