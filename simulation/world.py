@@ -39,7 +39,7 @@ from simulation.memory.memory_stream import MemoryStream, Record
 from simulation.metered_table import MeteredTable
 
 QUARANTINE_SECONDS: Final = 14 * DAY
-MINUTE: Final = 61
+REFRESH: Final = 61
 """After so long, every process and reader has read the registry again."""
 
 _BATCH: Final = 100
@@ -274,7 +274,7 @@ class World:
     def fill(self, *names: str, **options: Any) -> None:
         """Run a backfill to its end, until readers know of it."""
         assert [*self.backfill(*names, **options).steps()][-1].phase == "complete"
-        self.clock.advance(MINUTE)
+        self.clock.advance(REFRESH)
 
     def verify(self) -> Verification:
         verification = self.verification()
@@ -318,7 +318,7 @@ class World:
 
     def read(self, declaration: Aggregate, **values: Any) -> tuple[dict[str, Any], bool]:
         """Return what a group counts, and whether that is complete, once every process has read the registry."""
-        self.clock.advance(MINUTE)
+        self.clock.advance(REFRESH)
         group = self.reader().get(declaration, values, consistent=True)
         return dict(group.measures), group.complete
 

@@ -140,7 +140,7 @@ BACKFILL: Final = r"""
 * a group that waits is judged by what it lacks
 - if waits[ref]:
 + if False:
-? test_verdicts.py::test_a_group_waits_for_the_quarantine_whatever_it_lacks
+? test_waiting_entries.py::test_a_group_waits_for_the_quarantine_whatever_it_lacks
 * a sum cannot grow by what expires
 - number > 0 and _grows(declaration, name)
 + number > 0
@@ -174,7 +174,7 @@ BACKFILL: Final = r"""
 * entries in quarantine are taken for drift
 - if waits[ref]:
 + if False:
-? test_waiting_entries.py::test_an_image_that_waits_for_more_groups_is_counted_once
+? test_waiting_entries.py::test_a_group_waits_for_the_quarantine_whatever_it_lacks
 * shards that begin while groups are read are not looked at
 - if known.issuperset(self.state.lineage.parents):
 + if True:

@@ -27,7 +27,7 @@ from dynamodb_counters.errors import (
 )
 from simulation.faults.hooked_client import HookedClient, once
 from simulation.schedules.housekeeping import narrow_pages
-from simulation.world import MINUTE, World, interrupt, reach
+from simulation.world import REFRESH, World, interrupt, reach
 from tests.exactly_once.test_backfill import NUMBER, ORDER, REVENUE, Orders
 
 BIG = replace(NUMBER, where=Attr("price").ge(100))
@@ -109,7 +109,7 @@ def test_pages_of_a_name_that_is_filled_anew_are_known_anew() -> None:
         reader = world.reader()
         assert [reader.get(paged, customer=each).measures for each in customers] == [{"n": 1}] * 8
     world.fill("paged")
-    world.clock.advance(MINUTE)
+    world.clock.advance(REFRESH)
     assert [reader.get(paged, customer=each).measures for each in customers] == [{"n": 1}] * 8
     for customer in customers:
         world.sell(customer=customer)
@@ -140,7 +140,7 @@ def test_a_dropped_name_is_gone_and_may_come_back_with_another_meaning() -> None
     world = Orders(NUMBER, REVENUE, sold=3)
     world.deploy(REVENUE)
     world.drop("orders")
-    world.clock.advance(MINUTE)
+    world.clock.advance(REFRESH)
     with pytest.raises(UncountedError):
         world.read(NUMBER)
     assert world.items("orders") == []
@@ -162,7 +162,7 @@ def test_a_definition_that_a_version_cannot_read_goes_stale_and_the_others_count
     world = Orders(NUMBER, REVENUE, sold=2)
     world.redefine("orders", UNREADABLE)
     world.order(99, 10)
-    world.clock.advance(MINUTE)
+    world.clock.advance(REFRESH)
     records = world.records()
     for _ in range(3):
         # A reader may have read that it is complete.
@@ -230,7 +230,7 @@ def test_names_that_contradict_each_other_are_not_registered_at_once() -> None:
         each.handle({})
     # Both have told what they declare; of what was dropped, each registers its own.
     world.drop("revenue")
-    world.clock.advance(MINUTE)
+    world.clock.advance(REFRESH)
     first = process(world, NUMBER, REVENUE, before=lambda: processes[1].handle({}))
     first.handle({})
     assert len({"revenue", "other"} & world.registry.entries.keys()) == 1
@@ -279,7 +279,7 @@ def test_an_update_that_lands_late_is_deleted_with_all_the_others() -> None:
 
 def test_a_stale_mark_is_no_step_back() -> None:
     world = Orders(NUMBER, REVENUE, sold=2)
-    world.clock.advance(MINUTE)
+    world.clock.advance(REFRESH)
     dropping = world.dropping("orders")
 
     slow = process(world, NUMBER, REVENUE, before=lambda: reach(dropping, WAITING))

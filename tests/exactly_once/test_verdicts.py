@@ -91,23 +91,6 @@ def test_what_no_code_declares_any_more_may_expire() -> None:
     assert Registry({}, {entry.name: entry for entry in entries_of([views])}).may_exceed(views)
 
 
-@pytest.mark.parametrize("event", [FOREVER, VIEW], ids=["for good", "expires"])
-@pytest.mark.parametrize("by", [-2, 0, 5])
-def test_a_group_waits_for_the_quarantine_whatever_it_lacks(event: Event, by: int) -> None:
-    tags = Aggregate("tags", event, pk="TAG#{tags[]}", sk="ALL", measures={"views": Count()}, max_groups=2)
-    site = Site(tags)
-    for names in ("a", "a", "abc"):
-        site.view(event=event, tags=[*names])
-    site.mend(replace(tags, max_groups=3))
-    site.spoil(tags, "views", by, **{"tags[]": "a"})
-    verifying = site.verify()
-    assert {(each.verdict, each.reason) for each in verifying.differences} == {
-        ("waits", "1 entry of the quarantine waits for it")
-    }
-    assert verifying.groups("waits").total() == 3
-    assert verifying.repair() == (0, 0)
-
-
 OF_EACH_KIND = pytest.mark.parametrize("packed", [None, Packed("at", timedelta(minutes=10))], ids=["items", "chunks"])
 
 

@@ -121,9 +121,14 @@ def tagged(declared: Aggregate = TAGS) -> tuple[Views, dict[str, Any]]:
 # Verification
 
 
-def test_an_image_that_waits_for_more_groups_is_counted_once() -> None:
-    world, _ = tagged()
-    world.mend(RAISED)
+@pytest.mark.parametrize("retention", [None, timedelta(days=35)], ids=["for good", "expires"])
+@pytest.mark.parametrize("by", [-2, 0, 5])
+def test_a_group_waits_for_the_quarantine_whatever_it_lacks(retention: timedelta | None, by: int) -> None:
+    world, _ = tagged(declared := replace(TAGS, source=replace(VIEW, retention=retention)))
+    for number in (2, 3):
+        world.view(id=number, tags=["a"])
+    world.mend(replace(declared, max_groups=3))
+    world.spoil(TAGS, "views", by, **{"tags[]": "a"})
     verifying = world.verify()
     assert {(each.verdict, each.reason) for each in verifying.differences} == {
         ("waits", "1 entry of the quarantine waits for it")
@@ -131,8 +136,8 @@ def test_an_image_that_waits_for_more_groups_is_counted_once() -> None:
     assert verifying.groups("waits").total() == 3
     assert verifying.repair() == (0, 0)
     assert world.redrive() == 1
-    assert world.tags() == [1, 1, 1]
-    assert world.missing() == []
+    assert world.tags() == [3 + by, 1, 1]
+    assert (world.missing() == []) == (by == 0)
 
 
 def test_an_entry_that_is_redriven_while_groups_are_read_is_no_drift(monkeypatch: pytest.MonkeyPatch) -> None:
