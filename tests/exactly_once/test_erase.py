@@ -212,7 +212,7 @@ def test_events_stay_whose_counts_cannot_be_taken_back_now(monkeypatch: pytest.M
 
 def _once(method: str, then: Callable[[], object]) -> Hook:
     """A hook that has something happen before the first request of a method that touches a chunk."""
-    return once([method], then, lambda request: "LAYOUT" not in repr(request))
+    return once([method], then, lambda request: "_chunk" in repr(request))
 
 
 @BOTH
