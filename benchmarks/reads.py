@@ -10,7 +10,7 @@ from typing import Any, Final
 from benchmarks.databases import read_usage
 from dynamodb_counters import Aggregate, Count, Counters, Distinct, Event, Histogram, Ranking, Window
 from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
-from simulation.workbench import Workbench
+from simulation.world import World
 
 _URLS: Final = 50
 _DAYS: Final = 30
@@ -29,7 +29,7 @@ _Read = Callable[[Counters], object]
 
 def measure(events: int) -> dict[str, Any]:
     """Units and calls of each question about a month of views."""
-    bench = Workbench([_VIEWS, *_VISITORS._parts, _SITE, _ROLLING])
+    bench = World(_VIEWS, *_VISITORS._parts, _SITE, _ROLLING)
     bench.table.tables[bench.table.name].indexes[RANKING_INDEX] = LEADERBOARD, SCORE
     end = int(bench.clock()) // _HOUR * _HOUR
     step = _DAYS * 24 * _HOUR / events

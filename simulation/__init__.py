@@ -11,7 +11,7 @@ From the bottom up; each imports only from what stands above it:
 - `faults`: what can go wrong with a call, and invocations that stop before each call;
 - `oracle`: declarations, each with plain Python that says what it must count;
 - `schedules`: writers, deliveries and faults interleaved by a seed, compared with the oracle;
-- `workbench`, `handler_process`: the aggregator delivered to by hand, and its handler in a process to be killed;
+- `world`, `handler_process`: a table and its aggregator, delivered to by hand, and its handler, to be killed;
 - `hostile`: strangers at every door of the runtime, seeded;
 - `soak`, `mutations`: schedules until time is up, and the runtime's safety mechanisms switched off one by one;
 - `pairs`, `quotas`: all features on one table at once, with backfills and verifications, and a quota that is shared;

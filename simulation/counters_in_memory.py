@@ -13,7 +13,6 @@ from typing import Any, Final, Literal
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 
 from dynamodb_counters import testing
-from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declarable, Declaration, TableKeys
 from dynamodb_counters._fold.records import table_of
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK
@@ -23,7 +22,8 @@ from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.testing import START, checked
 from simulation.memory import request_checks
 from simulation.memory.memory_client import MemoryDynamoDB, paginator
-from simulation.memory.memory_stream import MemoryStream, Record
+from simulation.memory.memory_stream import Record
+from simulation.world import World
 
 _SHARDS: Final = 3
 """Shards of a stream with faults; one without has a single shard."""
@@ -85,12 +85,8 @@ class Faults:
         return any(getattr(self, field.name) for field in fields(self))
 
 
-class CrashedError(BaseException):
-    """Ends an invocation as the death of its process would: nothing in the runtime catches it."""
-
-
-class Counting:
-    """Delivers the records of streams to the aggregator, in order by shard, with faults."""
+class Counting(World):
+    """Delivers the records of all tables to the aggregator, in order by shard, with faults."""
 
     def __init__(
         self,
@@ -100,101 +96,68 @@ class Counting:
         rng: random.Random,
         faults: Faults,
     ) -> None:
-        self._memory, self._declarations, self._clock = memory, declarations, clock
         self._random, self._faults = rng, faults
-        self._streams = [table.stream for table in memory.tables.values()]
-        self._source_table: str | None = None
-        self._counted: dict[tuple[str, str], str | None] = {}
-        self._name, *_ = memory.tables
         # Without a source table, whose items may be older, all names are complete.
-        self._cold_start().handle({})
-        self._source_table = table_of(self._streams[-1].arn) if len(self._streams) > 1 else None
-        self._aggregator = self._cold_start()
-        self._aggregator.handle({})
+        super().__init__(*declarations, table=memory, clock=clock)
+        if len(self.streams) > 1:
+            self.source_table = table_of(self.streams[-1].arn)
+            self.aggregator = self.process()
+            self.aggregator.handle({})
+
+    def reached(self, client: Any = None, skew: float = 0.0, sleep: Callable[[float], None] | None = None) -> Table:
+        client, sleep = client or self.table, sleep or (lambda _: None)
+        return Table(self.name, client, clock=lambda: self.clock() + skew, sleep=sleep, threads=1)
 
     def catch_up(self) -> None:
         if self._faults.split and self._random.random() < self._faults.split:
-            stream = self._random.choice(self._streams)
+            stream = self._random.choice(self.streams)
             stream.split(self._random.choice(stream.open_shards()), self._random.choice((1, 2)))
-        while any(self._count_next(stream, shard) for stream, shard in self._shards()):
+        while any(self._count_next(shard, records) for shard, records in self._next()):
             pass
 
-    def _shards(self) -> Iterable[tuple[MemoryStream, str]]:
-        """Parents come before children, as Lambda has it."""
-        for stream in self._streams:
-            left = {shard.id: shard.parent for shard in stream.shards() if not self._is_ended(stream, shard.id)}
-            free = [shard for shard, parent in left.items() if parent not in left]
-            if self._faults:
-                self._random.shuffle(free)
-            yield from ((stream, shard) for shard in free)
+    def _next(self) -> list[tuple[str, list[Record]]]:
+        """What is new by shard; parents come before children, as Lambda has it."""
+        new = self.new()
+        shards = [shard for stream in self.streams for shard in stream.shards() if shard.is_open or new[shard.id]]
+        left = {shard.id for shard in shards}
+        free = [shard.id for shard in shards if shard.parent not in left]
+        if self._faults:
+            self._random.shuffle(free)
+        return [(shard, new[shard]) for shard in free]
 
-    def _is_ended(self, stream: MemoryStream, shard: str) -> bool:
-        page = stream.read(shard, self._counted.get((stream.arn, shard)), 1)
-        return page.ended and not page.records
-
-    def _count_next(self, stream: MemoryStream, shard: str) -> bool:
-        place = stream.arn, shard
+    def _count_next(self, shard: str, new: list[Record]) -> bool:
         most = self._random.choice((1, 2, 5, _MOST_RECORDS)) if self._faults else _MOST_RECORDS
-        records = stream.read(shard, self._counted.get(place), most).records
-        if not records:
+        if not (records := new[:most]):
             return False
-        self._deliver(shard, records)
-        self._counted[place] = records[-1]["dynamodb"]["SequenceNumber"]
+        self._count(shard, records)
+        self._delivered[shard] = self._delivered.get(shard, 0) + len(records)
         if self._faults.redeliver and self._random.random() < self._faults.redeliver:
-            self._deliver(shard, self._once_more(stream, shard, records))
+            self._count(shard, self._once_more(shard, records))
         return True
 
-    def _once_more(self, stream: MemoryStream, shard: str, records: list[Record]) -> list[Record]:
-        known = stream.read(shard, None, 10**9).records
-        known = known[: known.index(records[-1]) + 1]
+    def _once_more(self, shard: str, records: list[Record]) -> list[Record]:
+        known = self.records(shard)[: self._delivered[shard]]
         # A batch that Lambda delivers again is young: a batch that is counted is repeated within minutes.
-        young = [one for one in known if one["dynamodb"]["ApproximateCreationDateTime"] > self._clock() - HOUR]
+        young = [one for one in known if one["dynamodb"]["ApproximateCreationDateTime"] > self.clock() - HOUR]
         return young[-len(records) - self._random.randrange(_REPLAYED) :] or records
 
-    def _deliver(self, shard: str, records: list[Record]) -> None:
-        event = {"shardId": shard, "Records": records}
+    def _count(self, shard: str, records: list[Record]) -> None:
         for _ in range(_MOST_CRASHES):
             if self._random.random() >= self._faults.crash:
                 break
-            doomed = _Mortal(self._memory, self._random.randint(1, _MOST_CALLS), after=self._random.random() < 0.5)
             try:
-                self._cold_start(doomed).handle(event)
-            except (CrashedError, TimeoutError):
-                self._aggregator = self._cold_start()
+                is_dead = self.kill(
+                    records, self._random.randrange(_MOST_CALLS), shard, after=self._random.random() < 0.5
+                )
+            except TimeoutError:
+                is_dead = True
+            if is_dead:
+                self.aggregator = self.process()
         try:
-            self._aggregator.handle(event)
+            self.deliver(records, shard)
         except TimeoutError:
             # It waits for invocations that have crashed, as it would in Lambda: none lasts for an hour.
-            self._cold_start(waited=HOUR).handle(event)
-
-    def _cold_start(self, client: Any = None, *, waited: float = 0.0) -> Aggregator:
-        reached: Any = client or self._memory
-        return Aggregator(
-            Table(self._name, reached, clock=lambda: self._clock() + waited, sleep=lambda _: None, threads=1),
-            self._declarations,
-            quarantine_retention_seconds=14 * DAY,
-            source_table=self._source_table,
-        )
-
-
-class _Mortal:
-    def __init__(self, memory: MemoryDynamoDB, calls: int, *, after: bool) -> None:
-        self._memory, self._left, self._after = memory, calls, after
-        self.exceptions, self.meta = memory.exceptions, memory.meta
-
-    def __getattr__(self, name: str) -> Any:
-        call = getattr(self._memory, name)
-
-        def called(*arguments: Any, **request: Any) -> Any:
-            self._left -= 1
-            if self._left == 0 and not self._after:
-                raise CrashedError
-            answer = call(*arguments, **request)
-            if self._left == 0:
-                raise CrashedError
-            return answer
-
-        return called
+            self.deliver(records, shard, self.process(skew=HOUR))
 
 
 class CountersInMemory(testing.CountersInMemory):

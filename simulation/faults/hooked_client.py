@@ -86,13 +86,15 @@ class HeldClient(HookedClient):
 
 
 class Dying(HookedClient):
-    """A client that dies at the nth call: before it, or after it."""
+    """A client that dies at the nth call, perhaps of some operations: before it, or after it."""
 
-    def __init__(self, client: Any, calls: int, *, after: bool) -> None:
+    def __init__(self, client: Any, calls: int, *, after: bool, operations: Collection[str] = ()) -> None:
         super().__init__(client, self._count)
-        self._left, self._after = calls, after
+        self._left, self._after, self._operations = calls, after, operations
 
-    def _count(self, _name: str, send: Callable[[], Any], _request: dict[str, Any]) -> Any:
+    def _count(self, name: str, send: Callable[[], Any], _request: dict[str, Any]) -> Any:
+        if self._operations and name not in self._operations:
+            return send()
         self._left -= 1
         if self._left < 0:
             if self._after:

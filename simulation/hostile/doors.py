@@ -36,7 +36,7 @@ from simulation.hostile.limits import beyond_dynamodb
 from simulation.memory.client_errors import failure
 from simulation.memory.memory_client import paginator
 from simulation.memory_table import MemoryTable
-from simulation.workbench import Workbench
+from simulation.world import World
 
 NOW: Final = 1_790_000_000.0
 MAX_ANSWER_BYTES: Final = 6_000_000
@@ -304,16 +304,16 @@ def _reached(stack: ExitStack, client: MemoryTable, environment: Mapping[str, st
 
 def _counted() -> MemoryTable:
     """A table with counts of every kind, of two customers: many groups, and texts as long as groups may have."""
-    bench = Workbench(DECLARATIONS)
-    bench.clock.now = NOW
+    world = World(*DECLARATIONS)
+    world.clock.now = NOW
     long = "\x01" * 7900
     views = [_good(number) | {"customer": customer} for number in range(300) for customer in (OWN, "c1")]
     views += [_good(number) | {"url": f"{long}{number}", "clientId": "c"} for number in range(130)]
     for event in (VIEW, HIT):
-        assert {outcome.status for outcome in bench.counters.accept_many(event, views)} == {"accepted"}
-    bench.deliver_all()
-    assert not [*bench.counters.quarantined()]
-    return bench.table
+        assert {outcome.status for outcome in world.counters.accept_many(event, views)} == {"accepted"}
+    world.deliver_all()
+    assert not [*world.counters.quarantined()]
+    return world.table
 
 
 def _good(number: int, now: float = NOW) -> dict[str, Any]:

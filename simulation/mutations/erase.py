@@ -9,7 +9,7 @@ ERASE: Final = r"""
 * a copy does not know what was erased before it had counted it
 - if counts == "keep":
 + if False:
-? test_restore.py::test_what_was_erased_before_the_copy_had_counted_it_is_unknown
+? test_given_up_repaired.py::test_what_was_erased_before_the_copy_had_counted_it_is_unknown
 * rows that are taken out of chunks are not noted
 -                 # Rows that are taken back leave their chunk, too.
 -                 self._note()
@@ -20,9 +20,9 @@ ERASE: Final = r"""
 * an entry is erased while it waits
 - stays = state == WAITING or
 + stays =
-? test_erase_waiting.py::test_nothing_is_erased_while_a_copy_waits
+? test_waiting_entries.py::test_nothing_is_erased_while_a_copy_waits
 * entries of a backfill are erased while it goes on
 - state == PROVISIONAL and bool(read_registry(self._table).runs)
 + False
-? test_erase_waiting.py::test_an_entry_of_a_backfill_that_goes_on_stays_until_that_is_over
+? test_waiting_entries.py::test_an_entry_of_a_backfill_that_goes_on_stays_until_that_is_over
 """

@@ -9,27 +9,27 @@ FOLD: Final = r"""
 * a stretch does not look back
 - if tier.parse(unit) > following - longest:
 + if False:
-? test_measure_guards.py::test_a_stretch_looks_back_for_less_than_the_longest_span
+? test_measures.py::test_a_stretch_looks_back_for_less_than_the_longest_span
 * a stretch looks back for a unit less
 - > following - longest:
 + > following - longest + 1:
-? test_measure_guards.py::test_a_stretch_looks_back_for_less_than_the_longest_span
+? test_measures.py::test_a_stretch_looks_back_for_less_than_the_longest_span
 * a stretch looks back for a unit more
 - > following - longest:
 + >= following - longest:
-? test_measure_guards.py::test_a_stretch_looks_back_for_less_than_the_longest_span
+? test_measures.py::test_a_stretch_looks_back_for_less_than_the_longest_span
 * a gap is longer than the longest span
 - else min(number - before, self._longest)
 + else number - before
-? test_active_members.py::test_gaps_divide_the_members_of_each_day
+? test_measures.py::test_gaps_divide_the_members_of_each_day
 * a unit whose items are all gone is active
 - if read_number(group, self._items) > 0:
 + if True:
-? test_active_members.py::test_any_span_has_as_many_members_as_are_active_in_it
+? test_measures.py::test_any_span_has_as_many_members_as_are_active_in_it
 * a unit counts in each page that has it
 - if number >= begin:
 + if True:
-? test_active_members.py::test_any_span_has_as_many_members_as_are_active_in_it
+? test_measures.py::test_any_span_has_as_many_members_as_are_active_in_it
 * rows that a chunk takes back are counted, by columns
 - if chunk.signs:
 + if False:
@@ -160,7 +160,7 @@ FOLD: Final = r"""
 * what erased rows had taken back counts again
 - if image_name == OLD else is_erasure(change.record)
 + if image_name == OLD else False
-? test_erase_waiting.py::test_rows_taken_out_of_a_chunk_uncounted_are_redriven_as_they_were_erased
+? test_waiting_entries.py::test_rows_taken_out_of_a_chunk_uncounted_are_redriven_as_they_were_erased
 
 == _fold/item_layout.py
 * a member is deleted as soon as nothing is in time for it
@@ -172,7 +172,7 @@ FOLD: Final = r"""
 * a unit before its stretch is taken for one after it
 - least = self._unit.parse(unescape(shared[-1])) - self._longest
 + least = self._unit.parse(unescape(shared[-1]))
-? test_active_members.py::test_any_span_has_as_many_members_as_are_active_in_it
+? test_measures.py::test_any_span_has_as_many_members_as_are_active_in_it
 * a page that splits off has no watermarks
 - goes = dict(image), {**_common(image), **typed_key(
 + goes = dict(image), {
@@ -205,7 +205,7 @@ FOLD: Final = r"""
 * a row that was taken back and erased is redriven as if it came
 - ERASED in new and PK not in new and record.get("eventName") == "INSERT"
 + False
-? test_erase_waiting.py::test_rows_taken_out_of_a_chunk_uncounted_are_redriven_as_they_were_erased
+? test_waiting_entries.py::test_rows_taken_out_of_a_chunk_uncounted_are_redriven_as_they_were_erased
 
 == _fold/fold.py
 
@@ -213,7 +213,7 @@ FOLD: Final = r"""
 * an update of a page that never splits is too large
 - 1.0 if layout.pages.is_whole else requests
 + requests
-? test_active_members.py::test_a_member_of_whom_a_chunk_has_a_whole_stretch_counts
+? test_measures.py::test_a_member_of_whom_a_chunk_has_a_whole_stretch_counts
 * a page takes an update for another level
 - own = f"({missing} OR {same})" if self._page.is_lost else same if level else missing
 + own = f"({missing} OR attribute_exists(#level){f' OR {same}' if level else ''})"
@@ -227,7 +227,7 @@ FOLD: Final = r"""
 * moments are counted from 1970 on
 - (moment := number * (seconds - tier.start(bucket))):
 + (moment := number * seconds):
-? test_time_weighted.py::test_a_level_and_its_integral_are_those_of_its_changes
+? test_measures.py::test_a_level_and_its_integral_are_those_of_its_changes
 
 == _items/conversions.py
 * numbers are rounded to 28 digits on their way
@@ -245,5 +245,5 @@ FOLD: Final = r"""
 * a value goes into the bin that its logarithm is nearest to
 - index += size > self._bound(index)
 + pass
-? test_percentiles.py::test_the_bounds_of_bins_belong_to_the_lower_one
+? test_measures.py::test_the_bounds_of_bins_belong_to_the_lower_one
 """

@@ -49,7 +49,7 @@ HANDLERS: Final = r"""
 +             work_off()
 +             while not (errors or all(map(Future.done, tasks))):
 +                 pass
-? test_threads.py
+? test_checkpoints.py::test_no_thread_outlives_an_invocation_that_fails
 * a call that a signal ends leaves its threads behind
 -             for task in tasks:
 -                 task.result()
@@ -98,13 +98,13 @@ HANDLERS: Final = r"""
 * a crossing that can never be taken holds up its shard
 - refusals = [error for error in errors if error and not _lasts(error)]
 + refusals = [error for error in errors if error]
-? test_crossings_are_delivered.py::test_a_crossing_that_is_refused_for_ever_holds_up_no_other
+? test_thresholds.py::test_a_crossing_that_is_refused_for_ever_holds_up_no_other
 
 == _fold/crossings.py
 * numbers beyond 64 bits are sent as numbers
 - return number if _INTEGERS[0] <= Decimal(number) <= _INTEGERS[1] else f'"{number}"'
 + return number
-? test_crossings_are_delivered.py::test_every_crossing_is_delivered_with_all_its_digits_and_no_shard_waits
+? test_thresholds.py::test_every_crossing_is_delivered_with_all_its_digits_and_no_shard_waits
 * crossings of a group are sent together
 - if group in groups or len(request) == _MOST:
 + if len(request) == _MOST:
@@ -114,7 +114,7 @@ HANDLERS: Final = r"""
 * a message is done when some of it is
 - return all(outcome.status != OutcomeStatus.FAILED for outcome in self.outcomes)
 + return True
-? test_aws_rules.py::test_a_message_of_which_the_table_refuses_a_part_comes_again_as_a_whole
+? test_contention.py::test_a_message_of_which_the_table_refuses_a_part_comes_again_as_a_whole
 * an event counts again once the table has forgotten it
 - forgotten = -1.0 if retention is None else now + seconds - retention.total_seconds()
 + forgotten = -1.0
@@ -126,7 +126,7 @@ HANDLERS: Final = r"""
 * a dead letter repeats events that were accepted
 - body = message.body if is_whole else write_json([message.events[index] for index in dead])
 + body = message.body
-? test_aws_rules.py::test_a_message_that_would_grow_becomes_a_dead_letter_once_all_else_of_it_is_accepted
+? test_contention.py::test_a_message_that_would_grow_becomes_a_dead_letter_once_all_else_of_it_is_accepted
 * a request outlasts its function
 - seconds = min(LONGEST_REQUEST, _REQUEST * float(os.environ.get("TIMEOUT", "inf")))
 + seconds = 60.0

@@ -32,11 +32,11 @@ REGISTRY: Final = r"""
 * a table that is older than its stream is said to be whole
 - > created + timedelta(seconds=STREAM_BEGINS_WITHIN)
 + > created + timedelta(days=10**5)
-? test_backfill.py::test_a_table_that_was_there_before_its_stream_is_not_whole
+? test_backfill.py::test_a_table_that_is_older_than_what_its_stream_shows_is_not_whole
 * a table whose stream is older than what it shows is said to be whole
 - return is_old or began
 + return began
-? test_backfill.py::test_a_table_whose_stream_is_older_than_what_it_shows_is_not_whole
+? test_backfill.py::test_a_table_that_is_older_than_what_its_stream_shows_is_not_whole
 * a deployment replaces definitions
 - changes = [(None, entry) for entry in new]
 + own = [each for each in entries_of(self._own) if each.name in registry.entries]
@@ -50,17 +50,17 @@ REGISTRY: Final = r"""
 * a later threshold watches records of before
 - since = 0 if not registry.is_founded else math.ceil(now + delay)
 + since = 0
-? test_thresholds_over_time.py::test_a_threshold_watches_from_when_every_process_knows_of_it
+? test_thresholds.py::test_a_threshold_watches_from_when_every_process_knows_of_it
 * a threshold watches numbers that lack their baseline
 - begin = entry.at + RUN_OPEN_AFTER if entry.run else 0
 -         watching = registry.thresholds.get(each.name, ()) if entry.is_complete else ()
 + begin = 0
 +         watching = registry.thresholds.get(each.name, ())
-? test_thresholds_over_time.py::test_what_a_name_counts_before_its_baseline_is_added_crosses_no_line
+? test_thresholds.py::test_what_a_name_counts_before_its_baseline_is_added_crosses_no_line
 * a threshold watches what was counted before the baseline, once that is added
 - begin = entry.at + RUN_OPEN_AFTER if entry.run else 0
 + begin = 0
-? test_thresholds_over_time.py::test_what_a_name_counts_before_its_baseline_is_added_crosses_no_line
+? test_thresholds.py::test_what_a_name_counts_before_its_baseline_is_added_crosses_no_line
 * a name that a version cannot read is left out though readers take it for complete
 - if entry.state == WAITING:
 + if True:
@@ -92,15 +92,15 @@ REGISTRY: Final = r"""
 * a transaction counts in a name that is being filled
 - return entry is None or entry.is_complete
 + return True
-? test_names.py::test_a_transaction_leaves_to_the_stream_what_is_not_complete
+? test_registry.py::test_a_transaction_leaves_to_the_stream_what_is_not_complete
 * a direct count is taken in a name that nothing counts
 -             if not item:
 -                 raise UncountedError(declaration.name)
-? test_names.py::test_a_direct_count_in_a_name_that_nothing_counts_is_refused_until_it_is_registered
+? test_registry.py::test_a_direct_count_in_a_name_that_nothing_counts_is_refused_until_it_is_registered
 * a refused direct count goes by what was read before
 - item = self._read(key, again=True)
 + item = self._read(key)
-? test_names.py::test_a_direct_count_in_a_name_that_nothing_counts_is_refused_until_it_is_registered
+? test_registry.py::test_a_direct_count_in_a_name_that_nothing_counts_is_refused_until_it_is_registered
 * a process goes by the pages of a name that was filled anew
 -             self._plans.clear()
 -             PageLevels.of_table(self._table).clear()

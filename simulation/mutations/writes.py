@@ -15,11 +15,11 @@ WRITES: Final = r"""
 * more than 25 statements go into a call
 - calls_of(recent))
 + [recent])
-? test_together.py::test_recent_items_are_updated_25_at_once
+? test_mechanisms.py::test_recent_items_are_updated_25_at_once
 * a long statement goes into a batch
 - if len(statement["Statement"]) <= MAX_STATEMENT_CHARACTERS:
 + if True:
-? test_together.py::test_a_statement_that_is_too_long_goes_alone
+? test_mechanisms.py::test_a_statement_that_is_too_long_goes_alone
 
 == _writes/chunk_writes.py
 * a chunk is put whether there is one or not
@@ -124,7 +124,7 @@ WRITES: Final = r"""
 * what the stream counts is incremented
 - if not isinstance(declared, Counter):
 + if False:
-? test_names.py::test_what_the_stream_counts_takes_no_increment
+? test_registry.py::test_what_the_stream_counts_takes_no_increment
 
 == _layouts.py
 * a page is taken for lost by what was guessed of another
@@ -146,23 +146,23 @@ WRITES: Final = r"""
 * a unit is read from its first page alone
 - if page.level:
 + if False:
-? test_measure_guards.py::test_a_unit_whose_page_has_split_is_read_whole
+? test_measures.py::test_a_unit_whose_page_has_split_is_read_whole
 * a unit is read once for each of its pages
 - if page is None or page.first:
 + if page is None:
-? test_measure_guards.py::test_a_unit_whose_page_has_split_is_read_whole
+? test_measures.py::test_a_unit_whose_page_has_split_is_read_whole
 
 == _reads/span_reads.py
 * moments are taken to be counted from 1970 on
 - + span.tier.start(bucket) * add_up(span, [(bucket, numbers)])
 +
-? test_time_weighted.py::test_a_level_and_its_integral_are_those_of_its_changes
+? test_measures.py::test_a_level_and_its_integral_are_those_of_its_changes
 
 == _reads/group_reads.py
 * a value that no item has any more is an extreme
 - if read_number(item, "items") > 0 and
 + if
-? test_percentiles.py::test_extremes_are_those_of_the_events_there_are
+? test_measures.py::test_extremes_are_those_of_the_events_there_are
 
 == _writes/leases.py
 * a call between two periods counts in the first alone
@@ -196,7 +196,7 @@ WRITES: Final = r"""
 * writers change items of other declarations
 - "(attribute_not_exists(#own) OR #own = :own)"
 + "(attribute_not_exists(#own) OR attribute_exists(#own) OR #own = :own)"
-? test_names.py::test_a_direct_count_never_changes_an_item_of_another_name
+? test_registry.py::test_a_direct_count_never_changes_an_item_of_another_name
 
 == _writes/accept.py
 * a bucket takes events until its chunks have expired

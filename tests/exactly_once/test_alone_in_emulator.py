@@ -6,16 +6,15 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Counters, Threshold, Window
+from dynamodb_counters import Threshold
 from dynamodb_counters._backfill.feeds import EMULATOR_HEADER
 from dynamodb_counters._commit.batch import Aggregator, Report
-from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._dev import server
-from simulation.workbench import QUARANTINE_SECONDS, Workbench
-from tests.exactly_once import test_run_commands as run_commands
-from tests.exactly_once.test_backfill import NUMBER, REVENUE, put, read
-from tests.exactly_once.test_run_commands import lines
+from simulation.world import QUARANTINE_SECONDS, World
+from tests.exactly_once.test_backfill import NUMBER, REVENUE, Orders
+from tests.exactly_once.test_run_commands import command, lines
+from tests.unit.cli.in_process import Done
 
 
 class Alone:
@@ -35,80 +34,73 @@ class Alone:
 class Function(Aggregator):
     """The emulator's function: it reads the registry before each batch, and its events name no shard."""
 
-    def __init__(self, bench: Workbench, *declarations: Aggregate | Window) -> None:
-        options: Any = {"single_shard": True, "always_reads": True}
-        super().__init__(bench.store, declarations, quarantine_retention_seconds=QUARANTINE_SECONDS, **options)
+    def __init__(self, world: World, *declarations: Any) -> None:
+        options: Any = {"single_shard": True, "always_reads": True, "quarantine_retention_seconds": QUARANTINE_SECONDS}
+        super().__init__(world.store, flatten(declarations), **options)
 
     def handle(self, event: Any, *arguments: Any, **options: Any) -> Report:
         return super().handle({"Records": event["Records"]}, *arguments, **options)
 
 
-class Emulated(run_commands.Counters):
-    """Commands against an emulator."""
-
-    def __call__(self, *arguments: str, **outside: Any) -> Any:
-        return super().__call__(*arguments, **{"client": Alone(self.bench.table)} | outside)
+def emulated(world: World, *arguments: str) -> Done:
+    return command(world, *arguments, client=Alone(world.table))
 
 
 @pytest.fixture
-def emulated() -> Emulated:
-    bench = Workbench([REVENUE])
-    bench.aggregator = Function(bench, REVENUE)
+def world() -> Orders:
+    world = Orders(founds=False)
+    world.aggregator = Function(world, REVENUE)
     for number in range(20):
-        put(bench, number, 10, f"customer{number % 3}")
-    counters = Emulated(bench)
-    counters.stream.deliver()
-    bench.aggregator = Function(bench, REVENUE, NUMBER)
-    counters.stream.deliver()
-    counters.then = lambda slept: put(bench, 100 + slept, 7, f"customer{slept % 3}")
-    return counters
+        world.order(number, 10, f"customer{number % 3}")
+    world.deliver_new()
+    world.aggregator = Function(world, REVENUE, NUMBER)
+    world.deliver_new()
+    world.then = lambda slept: world.order(100 + slept, 7, f"customer{slept % 3}")
+    return world
 
 
-def test_a_backfill_and_a_verification_take_seconds_and_are_exact(emulated: Emulated) -> None:
-    bench = emulated.bench
-    began = bench.clock.now
-    done = emulated("backfill", "--yes", "--json")
+def test_a_backfill_and_a_verification_take_seconds_and_are_exact(world: Orders) -> None:
+    began = world.clock.now
+    done = emulated(world, "backfill", "--yes", "--json")
     assert done.code == 0, done.err
     assert lines(done.err)[0] == "waiting: 0 of 3 s"
-    assert bench.clock.now < began + 15
-    bench.clock.advance(61)
-    emulated.stream.deliver()
-    assert read(bench, NUMBER) == ({"orders": 20 + emulated.slept}, True)
+    assert world.clock.now < began + 15
+    world.deliver_new()
+    assert world.read(NUMBER) == ({"orders": 20 + world.slept}, True)
 
-    began = bench.clock.now
-    assert emulated("verify").code == 0
-    assert bench.clock.now < began + 15
+    world.deliver_new()
+    began = world.clock.now
+    assert emulated(world, "verify").code == 0
+    assert world.clock.now < began + 15
 
 
-def test_where_no_answer_says_so_a_run_waits_for_other_processes(emulated: Emulated) -> None:
-    done = emulated("backfill", "--yes", "--json", client=emulated.bench.table)
+def test_where_no_answer_says_so_a_run_waits_for_other_processes(world: Orders) -> None:
+    done = command(world, "backfill", "--yes", "--json")
     assert lines(done.err)[0] == "waiting: 0 of 240 s"
 
 
 @pytest.mark.parametrize("command", ["drop", "backfill"])
-def test_no_reader_takes_a_name_that_is_emptied_for_complete(emulated: Emulated, command: str) -> None:
-    bench, reads = emulated.bench, []
-    reader = Counters(bench.table.name, client=bench.table, clock=bench.clock)  # type: ignore[arg-type]
+def test_no_reader_takes_a_name_that_is_emptied_for_complete(world: Orders, command: str) -> None:
+    reads, reader = [], world.reader()
 
     def customer(_slept: int = 0) -> None:
         group = reader.get(REVENUE, customer="customer0", consistent=True)
         reads.append((group.measures["total"], group.complete))
 
     customer()
-    emulated.then = customer
-    done = emulated(command, "revenue", "--yes")
+    world.then = customer
+    done = emulated(world, command, "revenue", "--yes")
     assert done.code == 0, done.err
     assert reads[0] == (70, True)
     assert {total for total, is_complete in reads if is_complete} == {70}
     assert any(not is_complete for _, is_complete in reads)
 
 
-def test_a_threshold_that_is_added_watches_at_once(emulated: Emulated) -> None:
-    bench = emulated.bench
+def test_a_threshold_that_is_added_watches_at_once(world: Orders) -> None:
     far: Any = Threshold("far", REVENUE, at=[1], measure="total")
-    Aggregator.handle(Function(bench, *flatten([REVENUE, NUMBER, far])), {})
-    [entry] = [entry for entry in read_registry(bench.store).entries.values() if entry.watches]
-    assert entry.since <= bench.clock.now + 3
+    Aggregator.handle(Function(world, REVENUE, NUMBER, far), {})
+    [entry] = [entry for entry in world.registry.entries.values() if entry.watches]
+    assert entry.since <= world.clock.now + 3
 
 
 @pytest.mark.parametrize("is_alone", [True, False])

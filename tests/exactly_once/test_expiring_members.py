@@ -19,8 +19,7 @@ from simulation.night import scaled
 from simulation.schedules import coverage
 from simulation.schedules import expiring_members as schedule
 from simulation.schedules.expiring_members import ExpiringMembers
-from simulation.workbench import Workbench
-from tests.exactly_once.test_backfill import Stream, backfill, fill, verify
+from simulation.world import World, reach
 
 VIEW = Event("view", pk="VIEW#{id}", sk="VIEW")
 VISITORS = Distinct("visitors", VIEW, pk="SITE", sk="VISITORS#{at:day}", member="client", retention=timedelta(days=2))
@@ -49,52 +48,50 @@ def test_every_number_is_exact_whatever_expires_and_comes_late(*, pages: bool) -
 
 
 @pytest.fixture
-def bench() -> Workbench:
+def bench() -> World:
     """A table that counts visitors, on Friday at 10."""
-    bench = Workbench([*VISITORS._parts, VIEWS])
-    bench.aggregator.handle({})
-    return bench
+    return World(VISITORS, VIEWS)
 
 
-def _view(bench: Workbench, number: int, client: str = "ann", at: str = "2026-11-20T10:00:00Z") -> None:
+def _view(bench: World, number: int, client: str = "ann", at: str = "2026-11-20T10:00:00Z") -> None:
     assert bench.counters.accept(VIEW, {"id": str(number), "client": client, "at": at}).status == "accepted"
 
 
-def _at(bench: Workbench, moment: float) -> None:
+def _at(bench: World, moment: float) -> None:
     bench.clock.advance(moment - bench.clock())
 
 
-def _deliver(bench: Workbench, records: int | list[Record] = 0) -> Report:
+def _deliver(bench: World, records: int | list[Record] = 0) -> Report:
     """Deliver records, or those from a place on."""
     found = bench.records()[records:] if isinstance(records, int) else records
     return bench.aggregator.handle({"shardId": bench.shards()[0], "Records": found})
 
 
-def _number(bench: Workbench, values: dict[str, str] = FRIDAY) -> int:
+def _number(bench: World, values: dict[str, str] = FRIDAY) -> int:
     return int(bench.counters.get(VISITORS.total, values).measures["distinct"])
 
 
-def _items(bench: Workbench) -> int:
+def _items(bench: World) -> int:
     return int(bench.counters.get(VISITORS._parts[0], ANN).measures["items"])
 
 
-def _stored(bench: Workbench) -> int:
+def _stored(bench: World) -> int:
     """How many members there are in the table, where reads are refused."""
     return sum(item["_type"] == {"S": VISITORS._parts[0].name} for item in bench.table.items() if "_type" in item)
 
 
-def _views(bench: Workbench) -> int:
+def _views(bench: World) -> int:
     return int(bench.counters.get(VIEWS, {}).measures["views"])
 
 
-def _counted(bench: Workbench) -> Workbench:
+def _counted(bench: World) -> World:
     _view(bench, 1)
     bench.deliver_all()
     assert (_number(bench), _items(bench)) == (1, 1)
     return bench
 
 
-def test_deltas_that_an_item_could_not_take_are_late_after_the_retention(bench: Workbench) -> None:
+def test_deltas_that_an_item_could_not_take_are_late_after_the_retention(bench: World) -> None:
     _counted(bench)
     refused = failure("UpdateItem", "ValidationException")
     client = failing(bench.table, "update_item", lambda update: "MEMBER" in update["Key"]["sk"]["S"], refused)
@@ -108,7 +105,7 @@ def test_deltas_that_an_item_could_not_take_are_late_after_the_retention(bench: 
     assert (_deliver(bench, before).late, _items(bench)) == (1, 1)
 
 
-def test_a_batch_that_fails_beyond_the_retention_counts_its_member_once(bench: Workbench) -> None:
+def test_a_batch_that_fails_beyond_the_retention_counts_its_member_once(bench: World) -> None:
     _at(bench, CLOSED - HOUR)
     _view(bench, 1)
     refused = failure("UpdateItem", "AccessDeniedException")
@@ -121,7 +118,7 @@ def test_a_batch_that_fails_beyond_the_retention_counts_its_member_once(bench: W
     assert (_number(bench), _views(bench)) == (1, 1)
 
 
-def test_a_transaction_counts_no_member_after_the_retention(bench: Workbench) -> None:
+def test_a_transaction_counts_no_member_after_the_retention(bench: World) -> None:
     _at(bench, CLOSED)
     counted = bench.counters.record_once(
         VIEW, {"id": "1", "client": "ann", "at": "2026-11-20T10:00:00Z"}, [VISITORS._parts[0], VIEWS]
@@ -130,9 +127,9 @@ def test_a_transaction_counts_no_member_after_the_retention(bench: Workbench) ->
 
 
 @pytest.mark.parametrize("name", ["increment", "reset"])
-def test_groups_whose_retention_is_over_take_no_direct_change(bench: Workbench, name: str) -> None:
+def test_groups_whose_retention_is_over_take_no_direct_change(bench: World, name: str) -> None:
     change, visits = getattr(bench.counters, name), Counter("visits", by="at:day", retention=timedelta(days=2))
-    bench.deploy([VISITORS._parts[0], visits])
+    bench.deploy(VISITORS._parts[0], visits)
     assert change(visits, FRIDAY) == {"visits": 1 if name == "increment" else 0}
     _at(bench, CLOSED)
     with pytest.raises(InvalidArgumentError, match=r"^invalid values=.*a group of 'visits' whose retention is not"):
@@ -141,24 +138,22 @@ def test_groups_whose_retention_is_over_take_no_direct_change(bench: Workbench, 
         change(visits, {"at:day": "Friday"})
 
 
-def _verified(bench: Workbench, at: float) -> list[Difference]:
+def _verified(bench: World, at: float) -> list[Difference]:
     """Differences found by a verification that begins at a time, an hour after the shard was awake."""
     _at(bench, at - HOUR)
-    stream = Stream(bench)
-    stream.skip()
+    bench.skip()
     _view(bench, 3, "eve", datetime.fromtimestamp(bench.clock(), UTC).isoformat())
-    for _ in range(3):
-        stream.deliver()
+    bench.settle()
     _at(bench, at)
     bench.table.expire()
-    stream.deliver()
-    return verify(bench, stream).differences
+    bench.deliver_new()
+    return bench.verify().differences
 
 
 @pytest.mark.parametrize("hours", [-1, 1, 25, 71, 72, 200])
 @pytest.mark.parametrize("deletes", [True, False])
 def test_a_verification_takes_nothing_that_is_over_for_drift(
-    bench: Workbench, monkeypatch: pytest.MonkeyPatch, hours: int, *, deletes: bool
+    bench: World, monkeypatch: pytest.MonkeyPatch, hours: int, *, deletes: bool
 ) -> None:
     _counted(bench)
     _view(bench, 2, "bob", "2026-11-20T12:00:00Z")
@@ -170,31 +165,25 @@ def test_a_verification_takes_nothing_that_is_over_for_drift(
     assert _verified(bench, CLOSED + hours * HOUR) == []
 
 
-def _added() -> tuple[Workbench, Stream]:
+def _added() -> World:
     """Views of five days, one of a visitor each, before visitors are declared."""
-    bench = Workbench([VIEWS])
-    bench.aggregator.handle({})
+    bench = World(VIEWS)
     for number, day in enumerate((16, 17, 18, 19, 20)):
         _view(bench, number, f"c{number}", f"2026-11-{day}T10:00:00Z")
     bench.deliver_all()
-    bench.deploy([*VISITORS._parts, VIEWS])
-    stream = Stream(bench)
-    stream.skip()
-    return bench, stream
+    bench.deploy(VISITORS, VIEWS)
+    bench.skip()
+    return bench
 
 
 def test_a_backfill_that_rested_adds_no_member_that_may_be_gone() -> None:
-    bench, stream = _added()
-    work = backfill(bench, stream)
-    steps = work.steps()
-    step = next(steps)
-    while step.phase != "adding":
-        step = next(steps)
-    stream.deliver()
-    stream.deliver()
+    bench = _added()
+    step = reach(bench.backfill().steps(), "adding")
+    bench.deliver_new()
+    bench.deliver_new()
     bench.clock.advance(4 * DAY)
     assert len(bench.table.expire()) > 0
-    fill(bench, stream, run=step.run)
+    bench.fill(run=step.run)
     # The 18th, counted until the 21st, may be gone since the 24th: counted before, and not once more.
     members = {item["sk"]["S"] for item in bench.table.items() if "#MEMBER#" in item["sk"]["S"]}
     assert members == {"VISITORS#2026-11-19#MEMBER#c3", "VISITORS#2026-11-20#MEMBER#c4"}

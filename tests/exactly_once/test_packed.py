@@ -14,12 +14,9 @@ from botocore.exceptions import ReadTimeoutError
 from dynamodb_counters import Aggregate, Attr, Attribute, Count, Counters, Event, Packed, Sum
 from dynamodb_counters._writes import chunk_writes
 from dynamodb_counters.errors import InvalidArgumentError
-from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient, once
-from simulation.memory_table import MemoryTable
 from simulation.oracle.chunks import rows_of
-from simulation.workbench import Workbench
-from tests.exactly_once.test_backfill import mend
+from simulation.world import World
 
 RETENTION = timedelta(hours=1)
 DAY = 86_400
@@ -39,24 +36,12 @@ _URLS = Aggregate("urls", _VIEW, pk="URL#{url}", sk="ALL", measures={"n": Count(
 _TAGS = Aggregate("tags", _VIEW, pk="TAG#{tags[]}", sk="CAT#{cats[]}", measures={"n": Count()})
 
 
-class World:
-    """A table in memory and an aggregator; processes that accept are made as needed."""
+class Log(World):
+    """A table of packed events; processes that accept are made as needed."""
 
     def __init__(self, *declarations: Aggregate) -> None:
-        self.bench = Workbench(declarations or (SALES,))
-        self.now = int(self.bench.clock.now)
-
-    @property
-    def table(self) -> MemoryTable:
-        return self.bench.table
-
-    @property
-    def clock(self) -> VirtualClock:
-        return self.bench.clock
-
-    def process(self, client: Any = None) -> Counters:
-        """A process that has read nothing yet."""
-        return Counters(self.table.name, client=client or self.table, clock=self.clock)  # type: ignore[arg-type]
+        super().__init__(*(declarations or (SALES,)))
+        self.now = int(self.clock())
 
     def sale(self, number: int, amount: Any = 5) -> dict[str, Any]:
         return {"shop": "x", "at": self.now, "id": number, "amount": amount}
@@ -70,19 +55,14 @@ class World:
         rows = [row for chunk in self.chunks() for row in rows_of(chunk)]
         return [(sign, values["id"], values.get("amount")) for sign, values in rows]
 
-    def delete(self, *numbers: int) -> None:
-        """Delete chunks as TTL does, with no regard to the clock."""
-        for chunk in [self.chunks()[number] for number in numbers]:
-            self.table.delete_item(TableName=self.table.name, Key={"pk": chunk["pk"], "sk": chunk["sk"]})
-
     def counted(self, aggregate: Aggregate = SALES) -> dict[str, Any]:
-        self.bench.deliver_all()
-        return dict(self.bench.counters.get(aggregate, {"shop": "x"}).measures)
+        self.deliver_all()
+        return dict(self.counters.get(aggregate, {"shop": "x"}).measures)
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> Log:
+    return Log()
 
 
 def _status(counters: Counters, *sales: dict[str, Any]) -> list[str]:
@@ -108,17 +88,17 @@ def _lost(times: int) -> Callable[..., Any]:
     return hook
 
 
-def test_an_event_of_an_earlier_chunk_is_a_duplicate_to_a_process_that_has_just_started(world: World) -> None:
-    writer = world.process()
+def test_an_event_of_an_earlier_chunk_is_a_duplicate_to_a_process_that_has_just_started(world: Log) -> None:
+    writer = world.reader()
     for number in range(4):
         assert _status(writer, world.sale(number)) == ["accepted"]
 
-    assert _status(world.process(), *map(world.sale, range(5))) == 4 * ["duplicate"] + ["accepted"]
+    assert _status(world.reader(), *map(world.sale, range(5))) == 4 * ["duplicate"] + ["accepted"]
     assert world.counted() == {"sales": 5, "amount": 25}
 
 
-def test_a_chunk_overwrites_no_other(world: World) -> None:
-    stale, other = world.process(), world.process()
+def test_a_chunk_overwrites_no_other(world: Log) -> None:
+    stale, other = world.reader(), world.reader()
     assert _status(stale, world.sale(1)) == ["accepted"]
     assert _status(other, world.sale(2)) == ["accepted"]
 
@@ -127,10 +107,10 @@ def test_a_chunk_overwrites_no_other(world: World) -> None:
     assert world.counted() == {"sales": 3, "amount": 15}
 
 
-def test_rows_that_others_have_put_meanwhile_are_decided_again(world: World) -> None:
-    other = world.process()
+def test_rows_that_others_have_put_meanwhile_are_decided_again(world: Log) -> None:
+    other = world.reader()
     hook = _once("put_item", lambda: _status(other, world.sale(1), world.sale(2)))
-    writer = world.process(HookedClient(world.table, hook))
+    writer = world.reader(HookedClient(world.table, hook))
 
     assert _status(writer, world.sale(2), world.sale(3)) == ["duplicate", "accepted"]
     assert [number for _, number, _ in world.rows()] == [1, 2, 3]
@@ -138,28 +118,28 @@ def test_rows_that_others_have_put_meanwhile_are_decided_again(world: World) -> 
 
 
 @pytest.mark.parametrize("lost", [1, 3])
-def test_a_put_whose_answer_was_lost_is_known_by_its_batch_id(world: World, lost: int) -> None:
-    writer = world.process(HookedClient(world.table, _lost(lost)))
+def test_a_put_whose_answer_was_lost_is_known_by_its_batch_id(world: Log, lost: int) -> None:
+    writer = world.reader(HookedClient(world.table, _lost(lost)))
 
     assert _status(writer, world.sale(1), world.sale(2)) == ["accepted", "accepted"]
     assert _status(writer, world.sale(2), world.sale(3)) == ["duplicate", "accepted"]
     assert len(world.rows()) == 3
 
 
-def test_a_retraction_by_a_process_with_an_old_cache_finds_the_event(world: World) -> None:
-    stale = world.process()
+def test_a_retraction_by_a_process_with_an_old_cache_finds_the_event(world: Log) -> None:
+    stale = world.reader()
     assert _status(stale, world.sale(1)) == ["accepted"]
-    assert _status(world.process(), world.sale(2)) == ["accepted"]
+    assert _status(world.reader(), world.sale(2)) == ["accepted"]
 
     assert stale.retract(SALE, world.sale(2))
     assert world.counted() == {"sales": 1, "amount": 5}
 
 
-def test_values_taken_back_are_those_of_the_log_not_of_the_caller(world: World) -> None:
-    assert _status(world.process(), world.sale(1, amount=5), world.sale(2, amount=5)) == ["accepted", "accepted"]
+def test_values_taken_back_are_those_of_the_log_not_of_the_caller(world: Log) -> None:
+    assert _status(world.reader(), world.sale(1, amount=5), world.sale(2, amount=5)) == ["accepted", "accepted"]
 
-    assert world.process().retract(SALE, world.sale(1, amount=1000))
-    assert _status(world.process(), world.sale(2, amount=7), world.sale(3), world.sale(3, amount=7)) == [
+    assert world.reader().retract(SALE, world.sale(1, amount=1000))
+    assert _status(world.reader(), world.sale(2, amount=7), world.sale(3), world.sale(3, amount=7)) == [
         "duplicate",
         "accepted",
         "duplicate",
@@ -168,13 +148,13 @@ def test_values_taken_back_are_those_of_the_log_not_of_the_caller(world: World) 
     assert world.counted() == {"sales": 2, "amount": 10}
 
 
-def test_an_event_that_was_retracted_stays_so(world: World) -> None:
-    writer = world.process()
+def test_an_event_that_was_retracted_stays_so(world: Log) -> None:
+    writer = world.reader()
     assert _status(writer, world.sale(1)) == ["accepted"]
     assert not writer.retract(SALE, world.sale(2))
     assert writer.retract(SALE, world.sale(1))
 
-    for process in (writer, world.process()):
+    for process in (writer, world.reader()):
         assert _status(process, world.sale(1), world.sale(2), world.sale(1, amount=7)) == 3 * ["duplicate"]
         assert not process.retract(SALE, world.sale(1))
     assert world.rows() == [("+", 1, 5), ("0", 2, None), ("-", 1, 5)]
@@ -182,29 +162,31 @@ def test_an_event_that_was_retracted_stays_so(world: World) -> None:
 
 
 @pytest.mark.parametrize("deleted", [[0], [1], [0, 1]])
-def test_a_bucket_with_a_hole_is_not_written(world: World, deleted: list[int]) -> None:
-    writer = world.process()
+def test_a_bucket_with_a_hole_is_not_written(world: Log, deleted: list[int]) -> None:
+    writer = world.reader()
     for number in range(3):
         assert _status(writer, world.sale(number)) == ["accepted"]
-    world.delete(*deleted)
+    # As TTL does, with no regard to the clock.
+    for chunk in [world.chunks()[number] for number in deleted]:
+        world.delete(chunk)
     left = world.rows()
 
-    assert _status(world.process(), *map(world.sale, range(4))) == 4 * ["too_late"]
-    assert _status(world.process(), world.sale(9)) == ["too_late"]
+    assert _status(world.reader(), *map(world.sale, range(4))) == 4 * ["too_late"]
+    assert _status(world.reader(), world.sale(9)) == ["too_late"]
     assert world.rows() == left
 
 
-def test_a_bucket_takes_no_events_long_before_its_chunks_expire(world: World) -> None:
+def test_a_bucket_takes_no_events_long_before_its_chunks_expire(world: Log) -> None:
     begin = world.now // 600 * 600
-    assert _status(world.process(), world.sale(1)) == ["accepted"]
+    assert _status(world.reader(), world.sale(1)) == ["accepted"]
     [chunk] = world.chunks()
     too_late = begin + 600 + 3600
 
     assert int(chunk["ttl"]["N"]) == too_late + DAY
-    world.clock.advance(too_late - world.clock.now - 1)
-    assert _status(world.process(), world.sale(1), world.sale(2)) == ["duplicate", "accepted"]
+    world.clock.advance(too_late - world.clock() - 1)
+    assert _status(world.reader(), world.sale(1), world.sale(2)) == ["duplicate", "accepted"]
     world.clock.advance(1)
-    assert _status(world.process(), world.sale(1), world.sale(3)) == ["too_late", "too_late"]
+    assert _status(world.reader(), world.sale(1), world.sale(3)) == ["too_late", "too_late"]
 
 
 def _at_most(updates: int) -> Callable[..., Any]:
@@ -218,25 +200,25 @@ def _at_most(updates: int) -> Callable[..., Any]:
     return hook
 
 
-def test_a_chunk_that_was_counted_is_left_out_when_the_batch_is_folded_again(world: World) -> None:
-    writer = world.process()
+def test_a_chunk_that_was_counted_is_left_out_when_the_batch_is_folded_again(world: Log) -> None:
+    writer = world.reader()
     for first in (0, 10):
         sales = [world.sale(number) | {"shop": "xy"[number % 2]} for number in range(first, first + 4)]
         assert set(_status(writer, *sales)) == {"accepted"}
-    chunks = [record for record in world.bench.records() if "_chunk" in record["dynamodb"]["NewImage"]]
+    chunks = [record for record in world.records() if "_chunk" in record["dynamodb"]["NewImage"]]
 
     # No checkpoint has moved: the watermarks of both groups refuse the longer batch.
     for batch in (chunks[:1], chunks, chunks):
-        world.bench.deliver(batch, by=world.bench.process(HookedClient(world.table, _at_most(20))))
+        world.deliver(batch, by=world.process(HookedClient(world.table, _at_most(20))))
     for shop in "xy":
-        assert world.bench.counters.get(SALES, {"shop": shop}).measures == {"sales": 4, "amount": 20}
+        assert world.counters.get(SALES, {"shop": shop}).measures == {"sales": 4, "amount": 20}
 
 
 @pytest.mark.parametrize("amounts", [(5, 7), (5, "much"), (0, 5)])
 def test_events_count_the_same_by_columns_and_by_rows(amounts: tuple[Any, Any]) -> None:
-    world = World(SALES, DEAR)
+    world = Log(SALES, DEAR)
     sales = [world.sale(number, amount=amounts[number % 2]) for number in range(6)]
-    assert set(_status(world.process(), *sales)) == {"accepted"}
+    assert set(_status(world.reader(), *sales)) == {"accepted"}
 
     numbers = [sale["amount"] for sale in sales if sale["amount"] != "much"]
     assert world.counted() == {"sales": len(numbers), "amount": sum(numbers)}
@@ -244,12 +226,12 @@ def test_events_count_the_same_by_columns_and_by_rows(amounts: tuple[Any, Any]) 
 
 
 def test_each_event_of_a_chunk_that_cannot_be_folded_waits_on_its_own() -> None:
-    world = World()
+    world = Log()
     sales = [world.sale(1), world.sale(2, amount="much"), world.sale(3, amount="more"), world.sale(4)]
-    assert set(_status(world.process(), *sales)) == {"accepted"}
+    assert set(_status(world.reader(), *sales)) == {"accepted"}
 
     assert world.counted() == {"sales": 2, "amount": 10}
-    entries = {entry.key[1].rpartition("#")[2]: entry for entry in world.bench.counters.quarantined()}
+    entries = {entry.key[1].rpartition("#")[2]: entry for entry in world.counters.quarantined()}
     images = {row: entry.content["dynamodb"]["NewImage"] for row, entry in entries.items()}
     assert {row: (image["_type"], image["amount"]) for row, image in images.items()} == {
         "1": ({"S": "sale"}, {"S": "much"}),
@@ -257,99 +239,92 @@ def test_each_event_of_a_chunk_that_cannot_be_folded_waits_on_its_own() -> None:
     }
 
     counted = Aggregate("sales", SALE, pk="SALES#{shop}", sk="ALL", measures={"sales": Count()})
-    mend(world.bench, counted)
-    assert world.bench.counters.redrive(entries["2"])
+    world.mend(counted)
+    assert world.counters.redrive(entries["2"])
     assert world.counted(counted) == {"sales": 3}
     # A redriven entry is what it was: a retraction takes back only what has been counted.
-    assert world.process().retract(SALE, world.sale(3))
+    assert world.reader().retract(SALE, world.sale(3))
     assert world.counted(counted) == {"sales": 2}
-    assert [entry.key for entry in world.bench.counters.quarantined()] == [entries["1"].key]
+    assert [entry.key for entry in world.counters.quarantined()] == [entries["1"].key]
 
 
 def test_values_taken_back_that_cannot_be_folded_are_redriven_as_such() -> None:
-    world = World()
-    assert _status(world.process(), world.sale(1, amount="much"), world.sale(2)) == ["accepted", "accepted"]
-    assert world.process().retract(SALE, world.sale(1))
+    world = Log()
+    assert _status(world.reader(), world.sale(1, amount="much"), world.sale(2)) == ["accepted", "accepted"]
+    assert world.reader().retract(SALE, world.sale(1))
 
     assert world.counted() == {"sales": 1, "amount": 5}
-    entries = list(world.bench.counters.quarantined())
+    entries = list(world.counters.quarantined())
     assert sorted(entry.content["eventName"] for entry in entries) == ["INSERT", "REMOVE"]
-    world.bench.end_window(world.bench.records())
+    world.end_window(world.records())
     counted = Aggregate("sales", SALE, pk="SALES#{shop}", sk="ALL", measures={"sales": Count()})
-    mend(world.bench, counted)
+    world.mend(counted)
     for entry in entries:
-        assert world.bench.counters.redrive(entry)
+        assert world.counters.redrive(entry)
     assert world.counted(counted) == {"sales": 1}
 
 
+_LAYOUTS = (
+    *(Packed("at", timedelta(minutes=1)), Packed("at", parts=2), Packed("id")),
+    *(Packed("at", partition_by="shop"), Packed("at", tenant="shop")),
+)
 _OTHERS = [
     replace(SALE, sk="{at}#SALE#{id}"),
-    replace(SALE, retention=timedelta(days=7)),
-    replace(SALE, retention=timedelta(minutes=30)),
-    replace(SALE, retention=None),
-    *(
-        replace(SALE, packed=packed)
-        for packed in (
-            Packed("at", timedelta(minutes=1)),
-            Packed("at", parts=2),
-            Packed("at", partition_by="shop"),
-            Packed("at", tenant="shop"),
-            Packed("id"),
-        )
-    ),
+    *(replace(SALE, retention=retention) for retention in (timedelta(days=7), timedelta(minutes=30), None)),
+    *(replace(SALE, packed=packed) for packed in _LAYOUTS),
 ]
 
 
 @pytest.mark.parametrize("other", _OTHERS)
-def test_another_layout_or_retention_is_refused(world: World, other: Event) -> None:
-    assert _status(world.process(), world.sale(1)) == ["accepted"]
+def test_another_layout_or_retention_is_refused(world: Log, other: Event) -> None:
+    assert _status(world.reader(), world.sale(1)) == ["accepted"]
     kept = world.rows()
 
     for call in (
-        lambda: world.process().accept(other, world.sale(1)),
-        lambda: world.process().accept_many(other, [world.sale(2)]),
-        lambda: world.process().retract(other, world.sale(1)),
-        lambda: list(world.process().events(other, {"shop": "x"})),
-        lambda: world.process().erase(other, {"id": 1}, counts="keep"),
+        lambda: world.reader().accept(other, world.sale(1)),
+        lambda: world.reader().accept_many(other, [world.sale(2)]),
+        lambda: world.reader().retract(other, world.sale(1)),
+        lambda: list(world.reader().events(other, {"shop": "x"})),
+        lambda: world.reader().erase(other, {"id": 1}, counts="keep"),
     ):
         with pytest.raises(
             InvalidArgumentError, match=r"^invalid packed=.*; a name keeps its layout: give the changed"
         ):
             call()
     assert world.rows() == kept
-    assert _status(world.process(), world.sale(1)) == ["duplicate"]
+    assert _status(world.reader(), world.sale(1)) == ["duplicate"]
 
 
-def test_chunk_size_and_tolerance_are_no_part_of_the_layout(world: World) -> None:
+def test_chunk_size_and_tolerance_are_no_part_of_the_layout(world: Log) -> None:
     other = replace(SALE, packed=Packed("at", timedelta(minutes=10), chunk_bytes=1024, future_tolerance=None))
-    assert _status(world.process(), world.sale(1)) == ["accepted"]
-    assert world.process().accept(other, world.sale(1)).status == "duplicate"
+    assert _status(world.reader(), world.sale(1)) == ["accepted"]
+    assert world.reader().accept(other, world.sale(1)).status == "duplicate"
 
 
-def test_attributes_come_and_go_without_a_layout(world: World) -> None:
+def test_attributes_come_and_go_without_a_layout(world: Log) -> None:
     """A chunk names its columns: an event that was accepted before an attribute was declared has none."""
     before = replace(SALE, attributes={"shop": str, "at": int, "id": int, "amount": int})
     after = replace(SALE, attributes={**before.attributes, "till": Attribute(str, required=False)})  # type: ignore[dict-item]
-    assert world.process().accept(before, world.sale(1)).status == "accepted"
-    assert world.process().accept(after, world.sale(2) | {"till": "t1"}).status == "accepted"
-    assert world.process().accept(before, world.sale(3)).status == "accepted"
+    assert world.reader().accept(before, world.sale(1)).status == "accepted"
+    assert world.reader().accept(after, world.sale(2) | {"till": "t1"}).status == "accepted"
+    assert world.reader().accept(before, world.sale(3)).status == "accepted"
 
-    read = {sale["id"]: sale.get("till") for sale in world.process().events(after, {"shop": "x"}, consistent=True)}
+    read = {sale["id"]: sale.get("till") for sale in world.reader().events(after, {"shop": "x"}, consistent=True)}
     assert read == {1: None, 2: "t1", 3: None}
     tills = Aggregate("tills", after, pk="TILL#{till?none}", sk="ALL", measures={"n": Count()})
-    counting = World(tills)
+    counting = Log(tills)
     for sale in (counting.sale(1), counting.sale(2) | {"till": "t1"}, counting.sale(3)):
-        assert counting.process().accept(after if "till" in sale else before, sale).status == "accepted"
-    counting.bench.deliver_all()
-    found = {till: counting.bench.counters.get(tills, {"till?none": till})["n"] for till in ("none", "t1")}
+        assert counting.reader().accept(after if "till" in sale else before, sale).status == "accepted"
+    counting.deliver_all()
+    found = {till: counting.counters.get(tills, {"till?none": till})["n"] for till in ("none", "t1")}
     assert found == {"none": 2, "t1": 1}
 
 
 def test_a_long_log_that_cannot_be_read_on_hides_no_chunk_of_ones_own(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chunk_writes, "_PAGE", 2)
-    other = world.process()
+    other = world.reader()
     assert _status(other, world.sale(0)) == ["accepted"]
     left = ["lost", "unreadable", ""]
 
@@ -368,20 +343,18 @@ def test_a_long_log_that_cannot_be_read_on_hides_no_chunk_of_ones_own(
             raise ReadTimeoutError(endpoint_url="http://lost")
         return answer
 
-    writer = world.process(HookedClient(world.table, hook))
+    writer = world.reader(HookedClient(world.table, hook))
     assert _status(writer, world.sale(1), world.sale(2)) == ["accepted", "accepted"]
     assert _status(writer, world.sale(3)) == ["accepted"]
     assert left[0] == ""
     assert sorted(number for _, number, _ in world.rows()) == [0, 1, 2, 3, *range(5, 10)]
 
 
-def test_a_log_that_is_full_refuses_other_events_and_knows_its_own(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_that_is_full_refuses_other_events_and_knows_its_own(world: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunk_writes, "MOST_EVENTS", 5)
-    writer = world.process()
+    writer = world.reader()
     assert _status(writer, *map(world.sale, range(3))) == ["accepted"] * 3
-    for process in (writer, world.process()):
+    for process in (writer, world.reader()):
         outcomes = process.accept_many(SALE, [world.sale(number) for number in range(2, 8)])
         assert [outcome.status for outcome in outcomes][3:] == ["rejected"] * 3
         assert {outcome.reason for outcome in outcomes[3:]} == {
@@ -391,10 +364,10 @@ def test_a_log_that_is_full_refuses_other_events_and_knows_its_own(
 
     # The next bucket is another log, and what is in this one is taken back.
     assert writer.accept(SALE, world.sale(9) | {"at": world.now - 600}).status == "accepted"
-    assert world.process().retract(SALE, world.sale(4))
+    assert world.reader().retract(SALE, world.sale(4))
     with pytest.raises(InvalidArgumentError, match="which is the most"):
-        world.process().retract(SALE, world.sale(9))
-    assert _status(world.process(), world.sale(4), world.sale(5)) == ["duplicate", "rejected"]
+        world.reader().retract(SALE, world.sale(9))
+    assert _status(world.reader(), world.sale(4), world.sale(5)) == ["duplicate", "rejected"]
     assert world.counted() == {"sales": 5, "amount": 25}
 
 
@@ -402,14 +375,14 @@ def test_a_log_that_is_full_refuses_other_events_and_knows_its_own(
     ("url", "members"), [("x" * 390_000, 1), ("/", 200)], ids=["a text that fills the item", "40,000 groups"]
 )
 def test_an_event_that_asks_for_too_much_stops_nothing(url: str, members: int) -> None:
-    bench = Workbench([_URLS, _TAGS])
+    world = World(_URLS, _TAGS)
     lists = {name: [f"{name}{number}" for number in range(members)] for name in ("tags", "cats")}
     for number, values in enumerate(({"tags": ["a"], "cats": ["b"], "url": "/"}, {**lists, "url": url}) * 2):
-        assert bench.counters.accept(_VIEW, {"id": number, **values}).status == "accepted"
+        world.accept(_VIEW, {"id": number, **values})
 
-    bench.deliver_all()
+    world.deliver_all()
 
     # It waits for the one aggregate of which it asks too much; the other counts it.
-    assert bench.counters.get(_URLS, {"url": "/"}).measures == {"n": 4 if url == "/" else 2}
-    assert bench.counters.get(_TAGS, {"tags[]": "a", "cats[]": "b"}).measures == {"n": 2}
-    assert ["invalid group" in entry.reason for entry in bench.counters.quarantined()] == [True, True]
+    assert world.counters.get(_URLS, {"url": "/"}).measures == {"n": 4 if url == "/" else 2}
+    assert world.counters.get(_TAGS, {"tags[]": "a", "cats[]": "b"}).measures == {"n": 2}
+    assert ["invalid group" in entry.reason for entry in world.counters.quarantined()] == [True, True]

@@ -23,7 +23,7 @@ from simulation.memory_table import MemoryTable
 from simulation.night import scaled
 from simulation.quotas import quota_schedule
 from simulation.quotas.quota_schedule import QuotaSchedule
-from simulation.workbench import Workbench
+from simulation.world import World
 
 SCHEDULES = scaled(50)
 OFTEN = {quota_schedule.CRASHED: 5, quota_schedule.RETURNED: 50, quota_schedule.LEFT: 100, quota_schedule.ZOMBIE: 1}
@@ -59,9 +59,10 @@ def _take_all(leases: Leases) -> int:
 class _Losing:
     """A table whose next answer is lost, or is an error, if there is one."""
 
-    def __init__(self, clock: VirtualClock) -> None:
-        self.table = MemoryTable(clock)
-        self.leases = _leases(HookedClient(self.table, self._answer), clock)
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.table = MemoryTable(self.clock)
+        self.leases = _leases(HookedClient(self.table, self._answer), self.clock)
         self.error: Exception | None = None
         self.is_done = True
 
@@ -76,10 +77,10 @@ class _Losing:
     def units(self) -> int:
         return sum(holding.units for holding in self.leases._holdings.values())
 
-    def hold(self, clock: VirtualClock) -> int:
+    def hold(self) -> int:
         """Take calls until some are left; return how many were taken."""
         for taken in range(1, 100):
-            clock.advance(1)
+            self.clock.advance(1)
             assert self.leases.take()
             if self.units:
                 return taken
@@ -87,23 +88,21 @@ class _Losing:
 
 
 def test_units_in_doubt_are_given_back_once_and_never_granted() -> None:
-    clock = VirtualClock()
-    losing = _Losing(clock)
-    made = losing.hold(clock)
+    losing = _Losing()
+    made = losing.hold()
     losing.error = ReadTimeoutError(endpoint_url="http://table")
     with pytest.raises(UnavailableError, match=r"^may have been given back: the answer was lost"):
         losing.leases.release()
     assert (losing.units, _reserved(losing.table)) == (0, made)
-    assert _leases(losing.table, clock).take(CALLS.limit - made)
+    assert _leases(losing.table, losing.clock).take(CALLS.limit - made)
     losing.leases.release()
     assert not losing.leases.take()
     assert _reserved(losing.table) == CALLS.limit
 
 
 def test_units_whose_release_was_refused_are_given_back_by_the_next() -> None:
-    clock = VirtualClock()
-    losing = _Losing(clock)
-    made = losing.hold(clock)
+    losing = _Losing()
+    made = losing.hold()
     losing.error, losing.is_done = failure("UpdateItem", "AccessDeniedException"), False
     with pytest.raises(ClientError, match="AccessDenied"):
         losing.leases.release()
@@ -114,8 +113,7 @@ def test_units_whose_release_was_refused_are_given_back_by_the_next() -> None:
 
 @pytest.mark.parametrize("is_done", [True, False])
 def test_a_portion_whose_answer_is_lost_is_given_up(*, is_done: bool) -> None:
-    clock = VirtualClock()
-    losing = _Losing(clock)
+    losing = _Losing()
     losing.error, losing.is_done = ReadTimeoutError(endpoint_url="http://table"), is_done
     with pytest.raises(UnavailableError, match=r"^may have been reserved: the answer was lost"):
         losing.leases.take()
@@ -123,9 +121,8 @@ def test_a_portion_whose_answer_is_lost_is_given_up(*, is_done: bool) -> None:
 
 
 def test_answers_that_are_lost_give_up_no_more_than_was_asked_for() -> None:
-    clock = VirtualClock()
-    losing = _Losing(clock)
-    losing.hold(clock)
+    losing = _Losing()
+    losing.hold()
     for _ in range(30):
         while losing.units:
             assert losing.leases.take()
@@ -207,8 +204,8 @@ def test_threads_never_grant_the_same_call(monkeypatch: pytest.MonkeyPatch) -> N
 def test_reservations_are_no_items_of_other_code() -> None:
     foreign = Items("foreign")
     count = Aggregate("count", foreign, pk="COUNT", sk="ALL", measures={"items": Count()})
-    bench = Workbench([count])
+    world = World(count)
     quota = Quota("calls", limit=10, per=timedelta(hours=1))
-    assert bench.counters.leases(quota).take()
-    bench.deliver_all()
-    assert bench.counters.get(count, {}).measures == {"items": 0}
+    assert world.counters.leases(quota).take()
+    world.deliver_all()
+    assert world.counters.get(count, {}).measures == {"items": 0}

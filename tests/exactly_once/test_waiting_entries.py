@@ -1,7 +1,11 @@
-"""Groups for which entries of the quarantine wait: verified as such, never repaired, right once they are redriven."""
+"""Entries that wait in quarantine: whatever is verified, discarded or erased meanwhile, each counts once or never.
+
+What cannot be folded counts neither then nor when its item is deleted; counts never lack what was never added.
+"""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -10,89 +14,331 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Packed, Sum, Window
 from dynamodb_counters._backfill.verification import Verification
-from dynamodb_counters._control.registry import read_registry
-from simulation.workbench import Workbench
-from tests.exactly_once.test_backfill import Stream, mend, spoil, verify
-from tests.exactly_once.test_run_commands import Counters, lines
+from dynamodb_counters._control.counted_names import plan_of
+from dynamodb_counters._erase.eraser import Erased, Eraser
+from dynamodb_counters._fold.records import Origins
+from dynamodb_counters._quarantine.quarantine import discard, list_quarantined
+from dynamodb_counters._timeline.tiers import HOUR
+from dynamodb_counters.errors import InvalidArgumentError, UnavailableError
+from simulation.faults.hooked_client import HookedClient, once
+from simulation.oracle.chunks import rows_of
+from simulation.world import World, reach
+from tests.exactly_once.test_erase import BOTH, OF_EACH_KIND, WRITES
+from tests.exactly_once.test_run_commands import command, lines
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{at}#{id}", retention=timedelta(days=35))
 PACKED = replace(VIEW, packed=Packed("at", timedelta(minutes=10), future_tolerance=None))
 AHEAD = Window("ahead", VIEW, pk="URL#{url}", time="at", precision=timedelta(hours=1), longest=timedelta(hours=3))
+VIEWS = Aggregate("views", VIEW, pk="ALL", sk="VIEWS", measures={"n": Count()})
+"""Has always counted what the window, which takes nothing ahead of its time, lets wait."""
 TAGS = Aggregate("tags", VIEW, pk="TAG#{tags[]}", sk="ALL", measures={"views": Count()}, max_groups=2)
+RAISED = replace(TAGS, max_groups=3)
 SALE = Event("sale", pk="SALE#{id}", sk="SALE")
 SHOPS = Aggregate("shops", SALE, pk="SHOP#{shop}", sk="SALES", measures={"n": Count(), "taken": Sum("price")})
+KINDS = {"plain": VIEW, "packed": PACKED}
 
 
-def verdicts(verifying: Verification) -> set[tuple[str, str]]:
-    return {(each.verdict, each.reason) for each in verifying.differences}
+class Views(World):
+    """A table whose stream is delivered as it is written."""
+
+    event = VIEW
+
+    @classmethod
+    def ahead(cls, kind: str = "plain", on_expiry: Any = "keep") -> Views:
+        """A window counts an event once its time has come, and an aggregate counts it at once."""
+        options: Any = {"source": KINDS[kind], "on_expiry": on_expiry}
+        world = cls(replace(AHEAD, **options), replace(VIEWS, **options))
+        world.event = KINDS[kind]
+        return world
+
+    def view(self, *, ahead: float = 0, delivers: bool = True, **values: Any) -> dict[str, Any]:
+        view = {"url": "/", "at": int(self.clock() + ahead), "id": 1, **values}
+        self.accept(self.event, view)
+        if delivers:
+            self.deliver_new()
+        return view
+
+    def let_it_wait(self) -> None:
+        """An event whose count waits, and could be added by now."""
+        self.view(ahead=HOUR)
+        assert self.waiting() == 1
+        self.clock.advance(2 * HOUR)
+
+    def retract(self, view: dict[str, Any]) -> None:
+        assert self.counters.retract(self.event, {name: view[name] for name in ("url", "at", "id")})
+        self.deliver_new()
+
+    def discard_all(self) -> list[bool]:
+        registry = self.registry
+        more = plan_of(registry), Origins(self.name, registry.source or None)
+        done = [discard(self.store, entry, *more) for entry in list_quarantined(self.store, redriven=False)]
+        self.deliver_new()
+        return done
+
+    def erase_all(self, counts: Any, client: Any = None) -> Erased:
+        return self.erase(self.event, {"url": "/"}, counts, client)
+
+    def finish(self, counts: str) -> None:
+        """Redrive what waits, and erase, until nothing is left."""
+        for _ in range(6):
+            self.redrive()
+            with suppress(UnavailableError):
+                if self.erase_all(counts) == Erased():
+                    return
+        pytest.fail("copies are still there")
+
+    def tags(self, tags: str = "abc") -> list[Any]:
+        declared: Any = self.registry.entries["tags"].declaration
+        return [self.counters.get(declared, {"tags[]": tag})["views"] for tag in tags]
+
+    def counts(self) -> tuple[int, int]:
+        """Counts of the window and of the aggregate."""
+        ahead, views, *_ = self.declared
+        held = self.counters.window(ahead, url="/").last(timedelta(hours=6)).count  # type: ignore[arg-type]
+        return int(held), int(self.counters.get(views, {})["n"])  # type: ignore[arg-type]
+
+    def stored(self) -> str:
+        items = [dict(item) for item in self.table.items() if not item["pk"]["S"].startswith("CHECKPOINT#")]
+        items = [item for item in items if "WINDOW#" not in item["sk"]["S"]]
+        return repr([{**item, "_chunk": rows_of(item)} if "_chunk" in item else item for item in items])
+
+    def is_exact(self, counts: str, on_expiry: str = "keep") -> bool:
+        """Whether counts are as chosen; what has waited may have been counted or not, if counts are kept."""
+        window, views = self.counts()
+        is_kept = counts == "keep" and on_expiry != "subtract"
+        right = views == is_kept and window in {0, int(is_kept)} and "'/'" not in self.stored()
+        # What is erased and stays counted is unknown.
+        return right and {verdict for verdict, _ in self.missing()} <= {"unknown"}
 
 
-def redrive_all(bench: Workbench, stream: Stream) -> None:
-    for entry in list(bench.counters.quarantined()):
-        assert bench.counters.redrive(entry)
-    stream.deliver()
-
-
-def tagged() -> tuple[Workbench, Stream]:
+def tagged(declared: Aggregate = TAGS) -> tuple[Views, dict[str, Any]]:
     """An event of three tags, more than the groups that were allowed when it came."""
-    bench = Workbench([TAGS])
-    bench.aggregator.handle({})
-    stream = Stream(bench)
-    bench.counters.accept(VIEW, {"url": "/", "at": int(bench.clock()), "id": 1, "tags": ["a", "b", "c"]})
-    stream.deliver()
-    mend(bench, replace(TAGS, max_groups=3))
-    return bench, stream
+    world = Views(declared)
+    world.event = declared.source  # type: ignore[assignment]
+    return world, world.view(tags=["a", "b", "c"])
 
 
-def tags(bench: Workbench, tags: str = "abc") -> list[Any]:
-    declared = read_registry(bench.store).entries["tags"].declaration
-    assert isinstance(declared, Aggregate)
-    return [bench.counters.get(declared, {"tags[]": tag}).measures["views"] for tag in tags]
+# Verification
 
 
-def test_an_image_that_waits_for_more_groups_is_counted_once() -> None:
-    bench, stream = tagged()
-    verifying = verify(bench, stream)
-    assert verdicts(verifying) == {("waits", "1 entry of the quarantine waits for it")}
+@pytest.mark.parametrize("retention", [None, timedelta(days=35)], ids=["for good", "expires"])
+@pytest.mark.parametrize("by", [-2, 0, 5])
+def test_a_group_waits_for_the_quarantine_whatever_it_lacks(retention: timedelta | None, by: int) -> None:
+    world, _ = tagged(declared := replace(TAGS, source=replace(VIEW, retention=retention)))
+    for number in (2, 3):
+        world.view(id=number, tags=["a"])
+    world.mend(replace(declared, max_groups=3))
+    world.spoil(TAGS, "views", by, **{"tags[]": "a"})
+    verifying = world.verify()
+    assert {(each.verdict, each.reason) for each in verifying.differences} == {
+        ("waits", "1 entry of the quarantine waits for it")
+    }
     assert verifying.groups("waits").total() == 3
     assert verifying.repair() == (0, 0)
-    redrive_all(bench, stream)
-    assert tags(bench) == [1, 1, 1]
-    assert verify(bench, stream).differences == []
+    assert world.redrive() == 1
+    assert world.tags() == [3 + by, 1, 1]
+    assert (world.missing() == []) == (by == 0)
 
 
 def test_an_entry_that_is_redriven_while_groups_are_read_is_no_drift(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench, stream = tagged()
+    world, _ = tagged()
+    world.mend(RAISED)
     read = Verification._read
 
     def late(self: Any, *arguments: Any) -> Any:
         held = read(self, *arguments)
-        for entry in list(bench.counters.quarantined()):
-            bench.counters.redrive(entry)
+        for entry in list(world.counters.quarantined()):
+            world.counters.redrive(entry)
         return held
 
     monkeypatch.setattr(Verification, "_read", late)
-    verifying = verify(bench, stream)
-    assert {verdict for verdict, _ in verdicts(verifying)} <= {"waits"}
+    verifying = world.verify()
+    assert {each.verdict for each in verifying.differences} <= {"waits"}
     verifying.repair()
-    stream.deliver()
-    assert tags(bench) == [1, 1, 1]
+    world.deliver_new()
+    assert world.tags() == [1, 1, 1]
 
 
 def test_a_group_for_which_nothing_waits_is_repaired_while_others_wait() -> None:
-    bench, stream = tagged()
-    bench.counters.accept(VIEW, {"url": "/", "at": int(bench.clock()), "id": 2, "tags": ["d"]})
-    stream.deliver()
-    spoil(bench, TAGS, "views", -4, **{"tags[]": "d"})
-    counters = Counters(bench)
-    stream.skip()
-    counters.stream = stream
-    done = counters("verify", "--repair", "--yes")
+    world, _ = tagged()
+    world.mend(RAISED)
+    world.view(id=2, tags=["d"])
+    world.spoil(TAGS, "views", -4, **{"tags[]": "d"})
+    done = command(world, "verify", "--repair", "--yes")
     assert (done.code, lines(done.out)) == (4, ["1 item repaired"])
-    found = counters("verify")
+    found = command(world, "verify")
     assert found.code == 4
     assert lines(found.out)[-1].startswith(
         "4 groups compared: none drifted, 0 cannot be verified, 3 wait for the quarantine; "
     )
-    assert tags(bench) == [0, 0, 0]
-    assert tags(bench, "d") == [1]
+    assert world.tags("abcd") == [0, 0, 0, 1]
+
+
+# Discards
+
+
+@OF_EACH_KIND
+def test_a_discarded_event_counts_neither_now_nor_when_it_is_deleted(kind: str) -> None:
+    world, view = tagged(replace(TAGS, source=KINDS[kind]))
+    assert world.discard_all() == [True]
+    items = [item for item in world.table.items() if "tags" in item]
+    assert not any(name.startswith("_") for item in items for name in item.keys() - {"_type"})
+    assert world.missing() == []
+    world.retract(view)
+    assert world.discard_all() == [True]
+    assert world.tags() == [0, 0, 0]
+    assert world.missing() == []
+
+
+@OF_EACH_KIND
+def test_an_event_from_the_future_is_not_discarded_while_it_can_be_counted_later(kind: str) -> None:
+    """Its deletion would be subtracted, once its time has come."""
+    world = Views.ahead(kind)
+    view = world.view(ahead=HOUR)
+    for _ in range(2):
+        with pytest.raises(InvalidArgumentError, match="expected one that cannot be counted: redrive it"):
+            world.discard_all()
+        world.clock.advance(2 * HOUR)
+    world.redrive()
+    assert world.counts() == (1, 1)
+    world.retract(view)
+    assert world.counts() == (0, 0)
+    assert world.missing() == []
+
+
+def test_an_entry_that_can_be_counted_by_now_is_redriven_not_discarded() -> None:
+    world, view = tagged()
+    world.mend(RAISED)
+    world.retract(view)
+    assert world.tags() == [-1, -1, -1]
+    with pytest.raises(InvalidArgumentError, match="redrive it"):
+        world.discard_all()
+    world.redrive()
+    assert world.tags() == [0, 0, 0]
+
+
+def test_a_delta_is_redriven_not_discarded() -> None:
+    world = Views(SHOPS)
+    world.spoil(SHOPS, "taken", 10**38 - 1, shop="a")
+    world.accept(SALE, {"id": 1, "shop": "a", "price": 2})
+    world.deliver_new()
+    with pytest.raises(InvalidArgumentError, match="redrive it"):
+        world.discard_all()
+
+
+def test_what_was_discarded_waits_again_after_a_backfill_and_is_repaired_by_code_that_can_count_it() -> None:
+    world, _ = tagged()
+    assert world.discard_all() == [True]
+    world.deploy(TAGS, other := replace(TAGS, name="labels", pk="LABEL#{tags[]}"))
+    world.deliver_new()
+    world.fill()
+    [entry] = world.counters.quarantined()
+    assert entry.names == (other.name,)
+    assert {verdict for verdict, _ in world.missing()} == set()
+    assert world.discard_all() == [True]
+    world.mend(RAISED, replace(other, max_groups=3))
+    world.clock.advance(HOUR)
+    verifying = world.verify()
+    assert {each.verdict for each in verifying.differences} == {"drifted"}
+    assert verifying.repair() == (6, 0)
+    assert world.tags() == [1, 1, 1]
+    assert world.missing() == []
+
+
+# Erasures
+
+
+@pytest.mark.parametrize("on_expiry", ["keep", "subtract"])
+@BOTH
+@OF_EACH_KIND
+def test_nothing_is_erased_while_a_copy_waits(kind: str, counts: str, on_expiry: str) -> None:
+    """Its deletion would be subtracted at once, and its counts added once it is redriven, or never."""
+    world = Views.ahead(kind, on_expiry)
+    world.let_it_wait()
+    stored = world.stored()
+    with pytest.raises(UnavailableError, match=r"^1 copies wait in quarantine to be counted: redrive or discard them"):
+        world.erase_all(counts)
+    assert world.stored() == stored
+    world.finish(counts)
+    assert world.is_exact(counts, on_expiry)
+
+
+@pytest.mark.parametrize("meanwhile", [False, True])
+@BOTH
+@OF_EACH_KIND
+def test_an_entry_that_comes_after_its_event_is_erased_is_counted(kind: str, counts: str, *, meanwhile: bool) -> None:
+    """The aggregator lags: what waits appears after the deletion, which subtracts it."""
+    world = Views.ahead(kind)
+    world.view(ahead=HOUR, delivers=False)
+    world.clock.advance(2 * HOUR)
+    client = HookedClient(world.table, once(WRITES, world.deliver_new)) if meanwhile else None
+    found = world.erase_all(counts, client)
+    assert found.quarantined == found.left == int(meanwhile)
+    world.deliver_new()
+    assert world.waiting() == 1
+    world.finish(counts)
+    assert world.is_exact(counts)
+
+
+@BOTH
+def test_what_cannot_be_counted_is_discarded_and_erased(counts: Any) -> None:
+    world, _ = tagged()
+    for _ in range(2):
+        world.discard_all()
+        assert world.erase_all(counts).left == 0
+        world.deliver_new()
+    world.discard_all()
+    assert world.erase_all(counts).left == 0
+    assert not any("record" in item for item in world.table.items())
+    assert world.tags() == [0, 0, 0]
+
+
+def test_an_entry_of_a_backfill_that_goes_on_stays_until_that_is_over() -> None:
+    world = Views.ahead()
+    world.view(ahead=HOUR)
+    world.redrive()
+    world.deploy(replace(AHEAD, name="soon", pk="SOON#{url}"), VIEWS)
+    world.deliver_new()
+    for step in world.backfill().steps():
+        if step.phase == "draining":
+            with pytest.raises(UnavailableError, match=r"^2 copies wait"):
+                world.erase_all("take_back")
+    world.clock.advance(2 * HOUR)
+    world.finish("take_back")
+    assert world.is_exact("take_back")
+
+
+@BOTH
+@pytest.mark.parametrize(("on_expiry", "then"), [("keep", "keep"), ("subtract", "subtract"), ("subtract", "keep")])
+def test_rows_taken_out_of_a_chunk_uncounted_are_redriven_as_they_were_erased(
+    on_expiry: Any, then: Any, counts: Any
+) -> None:
+    declared = replace(TAGS, source=PACKED, on_expiry=on_expiry)
+    world, _ = tagged(declared)
+    Eraser(world.store, PACKED, {"url": "/"})._sweep_chunks(counts)
+    world.deliver_new()
+    # The image and its retraction; and both as they are erased, where that counts.
+    assert world.waiting() == (1 if counts == "keep" else 2) * (2 if on_expiry == "subtract" else 1)
+    world.mend(replace(declared, on_expiry=then, max_groups=3))
+    world.redrive()
+    assert world.tags() == [int(counts == then == "keep")] * 3
+    if then == on_expiry:
+        world.clock.advance(HOUR)
+        assert {verdict for verdict, _ in world.missing()} <= {"unknown"}
+
+
+@OF_EACH_KIND
+def test_what_is_redriven_and_erased_during_a_verification_is_no_drift(kind: str) -> None:
+    world = Views.ahead(kind)
+    world.let_it_wait()
+    verifying = world.verification()
+    steps = verifying.steps()
+    reach(steps, "scanning")
+    for entry in world.counters.quarantined():
+        assert world.counters.redrive(entry)
+    world.erase_all("keep")
+    world.deliver_new()
+    list(steps)
+    assert {each.verdict for each in verifying.differences} == {"unknown"}
+    assert verifying.repair() == (0, 0)
+    assert world.counts() == (1, 1)

@@ -16,9 +16,7 @@ from urllib.parse import urlencode
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Packed, Ranking, Sum, Window
-from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.verification import Verification
-from dynamodb_counters._declarations import flatten
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
 from dynamodb_counters._table import Table
@@ -27,7 +25,7 @@ from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory_table import MemoryTable
 from simulation.queue.sqs import SQS, Queue
 from simulation.recorded_stream import RecordedStream
-from tests.exactly_once.test_backfill_source import ARN, BUYERS, SPENT, Shop
+from tests.exactly_once.test_two_streams import SOURCE, Past
 from tests.gate.calls import Calls
 from tests.gate.roles import named
 from tests.gate.template import Resource, Template, variables
@@ -236,10 +234,9 @@ class Streams:
 
 def verify(calls: Calls) -> None:
     """Compare the counts of a table and of a source table, of which a record is not counted yet."""
-    shop = Shop(flatten([SPENT, BUYERS]))
-    assert [*Backfill(**shop.runner()).steps()][-1].phase == "complete"
-    shop.sleep(61)
-    client: Any = shop.client
+    shop = Past()
+    shop.fill()
+    client: Any = shop.table
     describe = client.describe_table
 
     def described(**request: Any) -> Any:
@@ -251,19 +248,19 @@ def verify(calls: Calls) -> None:
     streams = Streams(
         {
             str(one.stream.arn): calls.note("dynamodbstreams", one.stream, f"{name}/stream")
-            for one, name in ((shop.counts, "table"), (shop.orders, "source table"))
+            for one, name in ((shop.both, "table"), (shop.both.orders, "source table"))
         }
     )
-    table = Table("counters", calls.note("dynamodb", client), clock=shop.clock, sleep=shop.sleep)
+    table = shop.reached(calls.note("dynamodb", client), sleep=shop.sleep)
     make = partial(Verification.of_table, table, streams, now=shop.clock, segments=1)
     with calls.logged(), pytest.MonkeyPatch.context() as patch:
         for variable in ("AWS_LAMBDA_FUNCTION_NAME", "POWERTOOLS_METRICS_NAMESPACE", "POWERTOOLS_SERVICE_NAME"):
             patch.setenv(variable, "verifier")
         module = reload(import_module("dynamodb_counters.handlers.verifier"))
         patch.setattr(module, "verifier", lambda: partial(work_on_schedule, table, make, shop.clock))
-        shop.put(100, 7)
+        shop.order(100, 7)
         module.handler({"begin": True}, _LONG)
-    kinds = {"counters": "table", ARN: "source table"}
+    kinds = {"counters": "table", SOURCE: "source table"}
     calls.permissions = {(action, kinds.get(resource, resource)) for action, resource in calls.permissions}
 
 

@@ -51,7 +51,7 @@ _ROOMS = {
         __init__
         clock night memory
         recorded_stream memory_table
-        metered_table counters_in_memory
+        metered_table
         aws
         engines
         queue
@@ -59,7 +59,8 @@ _ROOMS = {
         faults
         oracle
         schedules
-        handler_process workbench throttled_burst
+        handler_process world throttled_burst
+        counters_in_memory
         notices
         mutations nightly soak hostile quotas capacity
         pairs

@@ -18,7 +18,7 @@ from dynamodb_counters._table import make_client
 from simulation.aws.sigv4 import LANDING_SECONDS
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient
-from simulation.workbench import Workbench
+from simulation.world import World
 
 _RUNTIME = Path(__file__).parents[2] / "lambdas"
 _SALE = Event("sale", pk="SALE#{id}", sk="SALE")
@@ -77,7 +77,7 @@ def test_nothing_of_the_runtime_signs_ahead() -> None:
 @pytest.mark.parametrize("skew", [-50.0, 0.0, 50.0])
 def test_a_deadline_is_lambda_s_whatever_the_sandbox_s_clock_says(skew: float) -> None:
     """Lambda says when an invocation ends, not in how long: its runtime takes the sandbox's time from that."""
-    bench = Workbench([_SALES])
+    bench = World(_SALES)
     assert bench.counters.accept(_SALE, {"id": 1}).status == "accepted"
     ends = bench.clock.now + 600
     process = bench.process(skew=skew)
@@ -90,7 +90,7 @@ def test_a_deadline_is_lambda_s_whatever_the_sandbox_s_clock_says(skew: float) -
 
 
 def test_a_sandbox_that_thaws_after_its_deadline_sends_nothing() -> None:
-    bench = Workbench([_SALES])
+    bench = World(_SALES)
     assert bench.counters.accept(_SALE, {"id": 1}).status == "accepted"
     sent: list[str] = []
 

@@ -16,7 +16,7 @@ from dynamodb_counters._backfill.runner import Lineage, contributions, part_of, 
 from dynamodb_counters._backfill.verification import judge
 from dynamodb_counters._control.run_items import RunRow, Sums
 from dynamodb_counters._items.table_schema import SCORE
-from tests.exactly_once.test_backfill import Live, fill, read, spoil
+from simulation.world import World
 
 _numbers = st.integers(-2, 3)
 _few = st.integers(-3, 3)
@@ -96,15 +96,15 @@ def test_a_score_that_differs_from_its_measure_is_drift_though_events_may_have_e
 
 
 def test_what_is_over_a_counter_is_verified_and_backfilled() -> None:
-    live = Live(STOCK, SHOPS)
+    world = World(STOCK, SHOPS)
     for sku in "xy":
-        live.bench.counters.increment(STOCK, shop="a", sku=sku, amount=5)
-    live.stream.deliver()
-    assert live.verify().differences == []
-    spoil(live.bench, SHOPS, "left", 2, shop="a")
-    assert [(each.name, dict(each.missing)) for each in live.verify().differences] == [("shops", {"left": -2})]
+        world.counters.increment(STOCK, shop="a", sku=sku, amount=5)
+    world.deliver_new()
+    assert world.missing() == []
+    world.spoil(SHOPS, "left", 2, shop="a")
+    assert [(each.name, dict(each.missing)) for each in world.verify().differences] == [("shops", {"left": -2})]
 
-    live.bench.deploy([STOCK, SHOPS, KINDS])
-    fill(live.bench, live.stream)
-    assert read(live.bench, KINDS, sku="x") == ({"kinds": 1}, True)
-    assert read(live.bench, STOCK, shop="a", sku="x") == ({"left": 5}, True)
+    world.deploy(STOCK, SHOPS, KINDS)
+    world.fill()
+    assert world.read(KINDS, sku="x") == ({"kinds": 1}, True)
+    assert world.read(STOCK, shop="a", sku="x") == ({"left": 5}, True)

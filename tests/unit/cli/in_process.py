@@ -10,7 +10,7 @@ from typing import Any
 
 from dynamodb_counters.cli.main import main
 from dynamodb_counters.cli.session import Session
-from simulation.workbench import Workbench
+from simulation.world import World
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def run(
     return Done(main(arguments, session), out.getvalue(), err.getvalue())
 
 
-def run_on(bench: Workbench, *arguments: str, **outside: Any) -> Done:
-    """Run a command on the table of a workbench, at its time."""
-    given: dict[str, Any] = {"client": bench.table, "clock": bench.clock, "sleep": bench.clock.advance}
-    return run(*arguments, "--table", bench.table.name, **given | outside)
+def run_on(world: World, *arguments: str, **outside: Any) -> Done:
+    """Run a command on the table of a world, at its time."""
+    given: dict[str, Any] = {"client": world.table, "clock": world.clock, "sleep": world.clock.advance}
+    return run(*arguments, "--table", world.name, **given | outside)

@@ -28,7 +28,7 @@ from dynamodb_counters._declarations import Declaration, flatten
 from dynamodb_counters._declarations.codec import definition, encode, same_definition
 from dynamodb_counters._fold.records import Change
 from dynamodb_counters.errors import CheckpointError
-from simulation.workbench import Workbench
+from simulation.world import World
 from tests.unit.fold.streams import image, record
 
 SALE = Event("sale", pk="SALE#{id}", sk="SALE")
@@ -50,13 +50,11 @@ def registry_of(*declared: Any, state: State = COMPLETE, since: int = 0) -> Regi
     return Registry(entries=entries)
 
 
-def founded(*declared: Any) -> Workbench:
-    bench = Workbench(flatten(declared))
-    bench.aggregator.handle({})
-    return bench
+def founded(*declared: Any) -> World:
+    return World(*declared)
 
 
-def change(bench: Workbench, name: str, state: State, **changed: Any) -> None:
+def change(bench: World, name: str, state: State, **changed: Any) -> None:
     registry = read_registry(bench.store)
     entry = registry.entries[name]
     assert write_registry(bench.store, registry, [(entry, entry.entering(state, bench.clock(), **changed))])
@@ -119,7 +117,7 @@ def test_a_first_deployment_has_a_limit_of_names_and_a_later_one_has_none() -> N
     bench = founded(many[0])
     for _ in range(2):
         # So many at once.
-        bench.deploy(many)
+        bench.deploy(*many)
     assert len(read_registry(bench.store).entries) == MOST_NAMES + 2
 
 
@@ -148,7 +146,7 @@ def test_a_plan_has_what_counts_with_the_thresholds_that_watch_it() -> None:
 
 
 def test_each_change_is_in_one_portion_of_the_names_whose_cut_it_is_past(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = CountedNames(Workbench([SHOPS]).store, ())
+    names = CountedNames(World(SHOPS, founds=False).store, ())
     entries = registry_of(SHOPS, HOURS, STOCK).entries
     filled = {name: replace(entries[name], run=run, since=5) for name, run in (("shops", "b1"), ("hours", "b2"))}
     names.registry = Registry(entries={**entries, **filled})

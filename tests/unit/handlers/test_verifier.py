@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from functools import partial
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -11,12 +12,11 @@ from botocore.exceptions import ClientError
 
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory.client_errors import failure
-from simulation.workbench import Workbench
-from tests.exactly_once.test_backfill import REVENUE, bench, spoil
-from tests.exactly_once.test_run_commands import Invocations
+from tests.exactly_once.test_backfill import REVENUE, Orders
+from tests.exactly_once.test_run_commands import verified, work
 from tests.exactly_once.test_verdicts import VIEWS, Site
 
-__all__ = ["bench"]
+__all__ = ["verified"]
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.reload(importlib.import_module("dynamodb_counters.handlers.verifier"))
 
 
-# The bench's time is not the machine's: an invocation ends at once, or never.
+# The world's time is not the machine's: an invocation ends at once, or never.
 CONTEXT = SimpleNamespace(**{**vars(LAMBDA_CONTEXT), "get_remaining_time_in_millis": lambda: 900_000})
 METRICS = ("Drift", "GroupsUnknown", "GroupsVerified")
 
@@ -39,15 +39,13 @@ def metered(printed: str) -> dict[str, float]:
 
 
 def test_drift_is_metered_when_the_verification_is_complete(
-    bench: Workbench,
+    verified: Orders,
     module: ModuleType,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    invocations = Invocations(bench)
-    monkeypatch.setattr(module, "verifier", lambda: invocations.work)
-    spoil(bench, REVENUE, "total", 5, customer="ann")
+    monkeypatch.setattr(module, "verifier", lambda: partial(work, verified))
 
     module.handler({"begin": False}, CONTEXT)
     assert metered(capsys.readouterr().out) == {}
@@ -56,7 +54,7 @@ def test_drift_is_metered_when_the_verification_is_complete(
     [said] = caplog.records
     assert (said.message, vars(said)["groups"]) == ("counts have drifted", {"revenue": 1})
 
-    spoil(bench, REVENUE, "total", -5, customer="ann")
+    verified.spoil(REVENUE, "total", -5, customer="ann")
     module.handler({"begin": True}, CONTEXT)
     assert metered(capsys.readouterr().out) == {"Drift": 0, "GroupsUnknown": 0, "GroupsVerified": 1}
 
@@ -69,11 +67,9 @@ def test_groups_that_cannot_be_verified_are_metered(
 ) -> None:
     site = Site(VIEWS)
     site.view(3)
-    site.expire()
+    site.expire(36)
     site.view(1)
-    invocations = Invocations(site.bench)
-    invocations.stream = site.stream
-    monkeypatch.setattr(module, "verifier", lambda: invocations.work)
+    monkeypatch.setattr(module, "verifier", lambda: partial(work, site))
     module.handler({"begin": True}, CONTEXT)
     assert metered(capsys.readouterr().out) == {"Drift": 0, "GroupsUnknown": 1, "GroupsVerified": 1}
     [said] = caplog.records
@@ -83,8 +79,7 @@ def test_groups_that_cannot_be_verified_are_metered(
 def test_a_verification_that_cannot_be_says_why(
     module: ModuleType, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    empty = Invocations(Workbench([REVENUE]))
-    monkeypatch.setattr(module, "verifier", lambda: empty.work)
+    monkeypatch.setattr(module, "verifier", lambda: partial(work, Orders(REVENUE, founds=False)))
     module.handler({"begin": True}, CONTEXT)
     [said] = caplog.messages
     assert said.startswith("nothing counts the table yet")
@@ -94,13 +89,13 @@ def test_a_verifier_without_permission_fails(
     module: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Errors of the function, and none of its invocations, have an alarm."""
-    invocations = Invocations(Workbench([REVENUE]))
+    world = Orders(REVENUE, founds=False)
 
     def refuse(**_: object) -> None:
         raise failure("Query", "AccessDeniedException")
 
-    monkeypatch.setattr(invocations.bench.table, "query", refuse)
-    monkeypatch.setattr(module, "verifier", lambda: invocations.work)
+    monkeypatch.setattr(world.table, "query", refuse)
+    monkeypatch.setattr(module, "verifier", lambda: partial(work, world))
     for event in ({"begin": True}, {"begin": False}):
         with pytest.raises(ClientError, match="AccessDenied"):
             module.handler(event, LAMBDA_CONTEXT)

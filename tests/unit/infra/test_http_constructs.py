@@ -61,7 +61,7 @@ def _queues(stack: Stack | EventIngest) -> tuple[Any, Any]:
 
 
 def test_the_simulated_queue_is_that_of_the_template(stack: Stack) -> None:
-    """What becomes of its messages: tests/exactly_once/test_aws_rules.py."""
+    """What becomes of its messages: tests/exactly_once/test_contention.py."""
     build(EventIngest, stack)
     queue, _ = _queues(stack)
     assert (queue["VisibilityTimeout"], queue["MessageRetentionPeriod"]) == (HIDDEN_SECONDS, KEPT_SECONDS)

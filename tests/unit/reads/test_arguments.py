@@ -28,7 +28,7 @@ from dynamodb_counters import (
     Window,
 )
 from simulation.counters_in_memory import counters_in_memory
-from simulation.workbench import Workbench
+from simulation.world import World
 from tests.unit.writes.clients import ScriptedClient
 
 VIEW: Final = Event("view", key=("url", "at", "id"))
@@ -201,8 +201,7 @@ def test_only_a_counter_that_is_counted_is_changed_by_a_call(name: str) -> None:
     for declared in (VIEWS, RECENT, VISITORS, VIEW, PATHS, "views"):
         with pytest.raises(InvalidArgumentError, match="expected a Counter: what the stream counts is changed by its"):
             call(_counters(), declared, URL)
-    bench = Workbench([VIEWS])
-    bench.aggregator.handle({})
+    bench = World(VIEWS)
     for counter in (Counter("views", by="url"), STOCK):
         with pytest.raises(UncountedError, match=counter.name):
             call(bench.counters, counter, URL)

@@ -12,7 +12,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Attribute, Count, Counter, Event, InvalidArgumentError, UncountedError, Window
 from simulation.counters_in_memory import counters_in_memory
-from simulation.workbench import Workbench
+from simulation.world import World
 
 STATUS = Attribute(int, minimum=100)
 ATTRIBUTES = {"customer": str, "status": STATUS, "price": Decimal, "at": datetime, "due": date, "ms": int}
@@ -33,33 +33,32 @@ def _at(hour: int) -> datetime:
 
 
 def test_a_declaration_is_readable_as_soon_as_it_is_deployed_and_counts_on_when_it_no_longer_is() -> None:
-    bench = Workbench([SITE])
+    bench = World(SITE)
     bench.counters.accept(CALL, CALLED)
     bench.deliver_all()
     with pytest.raises(UncountedError):
         bench.counters.get(CALLS, C1)
 
-    bench.deploy([SITE, CALLS])
+    bench.deploy(SITE, CALLS)
     group = bench.counters.get(CALLS, C1)
     assert (group["calls"], group.complete) == (0, False)
 
-    bench.deploy([CALLS])
+    bench.deploy(CALLS)
     group = bench.counters.get(SITE)
     assert (group["calls"], group.complete) == (1, True)
 
 
 def test_a_counter_is_complete_as_soon_as_it_is_deployed() -> None:
-    bench = Workbench([SITE])
-    bench.aggregator.handle({})
+    bench = World(SITE)
     a_day = {"show": "a", "at:day": "2026-11-20"}
-    bench.deploy([SITE, SEATS])
+    bench.deploy(SITE, SEATS)
     bench.counters.increment(SEATS, a_day, amount=2)
     group = bench.counters.get(SEATS, a_day)
     assert (group["seats"], group.complete) == (2, True)
 
 
 def test_a_table_that_no_deployment_counts_is_incomplete() -> None:
-    bench = Workbench([SITE, RECENT])
+    bench = World(SITE, RECENT, founds=False)
     bench.counters.accept(CALL, CALLED)
     group = bench.counters.get(SITE)
     assert (group["calls"], group.complete) == (0, False)

@@ -13,7 +13,7 @@ from dynamodb_counters import Aggregate, Attr, Attribute, Count, Event, Sum
 from dynamodb_counters._declarations.codec import decode, encode
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HookedClient
-from simulation.workbench import Workbench
+from simulation.world import World
 from tests.unit.cli.in_process import Done, run_on
 
 CALL = Event(
@@ -34,28 +34,27 @@ _READS = ("query", "get_item")
 RIGHT = ("tenant=a", "id=1", "at=2026-11-20T10:00:00Z", "status=200", "ms:=5", "cached=true")
 
 
-class World:
+class Calls:
     """A table that is counted as the function's environment says."""
 
     def __init__(self) -> None:
-        self.bench = Workbench(decode(encode((GOOD, TIME), attributes=True)))
-        self.bench.aggregator.handle({})
+        self.world = World(*decode(encode((GOOD, TIME), attributes=True)))
 
     def __call__(self, *arguments: str, **outside: Any) -> Done:
-        return run_on(self.bench, "accept", *arguments, **outside)
+        return run_on(self.world, "accept", *arguments, **outside)
 
     def items(self) -> list[Any]:
-        return [item for item in self.bench.table.items() if item["_type"]["S"] == "call"]
+        return [item for item in self.world.table.items() if item["_type"]["S"] == "call"]
 
     def counts(self) -> tuple[int, int]:
-        self.bench.deliver_all()
-        get = self.bench.counters.get
+        self.world.deliver_all()
+        get = self.world.counters.get
         return get(GOOD, tenant="a").measures["calls"], get(TIME, tenant="a").measures["ms"]
 
 
 @pytest.fixture
-def accept() -> World:
-    return World()
+def accept() -> Calls:
+    return Calls()
 
 
 @pytest.mark.parametrize(
@@ -68,7 +67,7 @@ def accept() -> World:
         ("id:=1", "invalid id=1: expected a string"),
     ],
 )
-def test_what_the_deployment_does_not_declare_is_refused(accept: World, wrong: str, said: str) -> None:
+def test_what_the_deployment_does_not_declare_is_refused(accept: Calls, wrong: str, said: str) -> None:
     name = wrong.partition("=")[0].removesuffix(":")
     given = [one for one in RIGHT if one.partition("=")[0].removesuffix(":") != name]
     done = accept("call", *given, wrong)
@@ -77,7 +76,7 @@ def test_what_the_deployment_does_not_declare_is_refused(accept: World, wrong: s
     assert accept.items() == []
 
 
-def test_texts_are_taken_as_they_are_declared_once_and_back(accept: World) -> None:
+def test_texts_are_taken_as_they_are_declared_once_and_back(accept: Calls) -> None:
     assert accept("call", *RIGHT, "tags:=[9.5]", "note=", "shop=a=b").out == "accepted\n"
     assert accept("call", *RIGHT, "tags:=[9.5]", "note=", "shop=a=b", "--json").document == {
         "status": "duplicate",
@@ -109,7 +108,7 @@ def rejects(file: Path) -> list[tuple[int, str, str]]:
 
 
 @pytest.mark.parametrize("crash_at", range(1, 5))
-def test_a_file_is_accepted_once_however_often_it_is_killed(accept: World, tmp_path: Path, crash_at: int) -> None:
+def test_a_file_is_accepted_once_however_often_it_is_killed(accept: Calls, tmp_path: Path, crash_at: int) -> None:
     file, calls = write_lines(tmp_path / "calls.jsonl", 120), 0
 
     def die(name: str, send: Any, request: dict[str, Any]) -> Any:
@@ -120,7 +119,7 @@ def test_a_file_is_accepted_once_however_often_it_is_killed(accept: World, tmp_p
         return send()
 
     with pytest.raises(Crashed):
-        accept("call", "--file", str(file), client=HookedClient(accept.bench.table, die))
+        accept("call", "--file", str(file), client=HookedClient(accept.world.table, die))
     (tmp_path / "calls.jsonl.rejects.jsonl").touch()
     again = accept("call", "--file", str(file), "--json").document
     assert (again["accepted"] + again["duplicate"], again["rejects"]) == (120, None)
@@ -128,7 +127,7 @@ def test_a_file_is_accepted_once_however_often_it_is_killed(accept: World, tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["calls.jsonl"]
 
 
-def test_lines_that_are_not_accepted_are_among_the_rejects(accept: World, tmp_path: Path) -> None:
+def test_lines_that_are_not_accepted_are_among_the_rejects(accept: Calls, tmp_path: Path) -> None:
     first, second = write_lines(file := tmp_path / "calls.jsonl", 2).read_text().splitlines()
     other, wrong = first.replace('"ms": 0', '"ms": 7'), second.replace("200", '"200"')
     file.write_text(f"{first}\n\n{first}\n{other}\n{wrong}\n")
@@ -150,21 +149,21 @@ def test_lines_that_are_not_accepted_are_among_the_rejects(accept: World, tmp_pa
         ('{"a":"\xe4"}', "line 1 cannot be read: 'utf-8' codec"),
     ],
 )
-def test_a_line_that_cannot_be_read_ends_it(accept: World, tmp_path: Path, text: str, said: str) -> None:
+def test_a_line_that_cannot_be_read_ends_it(accept: Calls, tmp_path: Path, text: str, said: str) -> None:
     (file := tmp_path / "calls.jsonl").write_bytes(text.encode("latin-1"))
     done = accept("call", "--file", str(file))
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert said in done.err
 
 
-def test_erasing_asks_first_and_reports_by_place(accept: World) -> None:
+def test_erasing_asks_first_and_reports_by_place(accept: Calls) -> None:
     for number in "12":
         accept("call", *(text.replace("id=1", f"id={number}") for text in RIGHT))
     asked: list[str] = []
 
     def erase(*arguments: str, **outside: Any) -> Done:
         given = ("call", "id=1", "--counts", "take_back", *arguments)
-        return run_on(accept.bench, "erase", *given, **outside)
+        return run_on(accept.world, "erase", *given, **outside)
 
     def refuse(question: str) -> bool:
         asked.append(question)
@@ -194,7 +193,7 @@ def test_erasing_asks_first_and_reports_by_place(accept: World) -> None:
         (("call", "--file", "none.jsonl"), "does not exist"),
     ],
 )
-def test_mistakes_are_one_line(accept: World, arguments: tuple[str, ...], says: str) -> None:
+def test_mistakes_are_one_line(accept: Calls, arguments: tuple[str, ...], says: str) -> None:
     done = accept(*arguments)
     assert (done.code, done.out) == (2, "")
     assert says in done.err

@@ -14,7 +14,7 @@ import pytest
 from dynamodb_counters import Aggregate, Attr, Count, Counter, Event, Sum, Threshold
 from dynamodb_counters._declarations import Declaration, flatten
 from dynamodb_counters._declarations.codec import encode
-from simulation.workbench import Workbench
+from simulation.world import World
 from tests.unit.cli.blog import Described
 from tests.unit.cli.in_process import Done, run_on
 
@@ -22,13 +22,6 @@ SALE = Event("sale", pk="SALE#{id}", sk="SALE")
 SHOPS = Aggregate("shops", SALE, pk="SHOP#{shop}", sk="SALES", measures={"sales": Count(), "taken": Sum("price")})
 BIG = replace(SHOPS, where=Attr("price").gt(100))
 TOTAL = Aggregate("total", SHOPS, pk="TOTAL", sk="ALL", measures={"taken": Sum("taken")})
-
-
-def counted(*declarations: Declaration) -> Workbench:
-    """A table that these declarations count."""
-    bench = Workbench(declarations)
-    bench.aggregator.handle({})
-    return bench
 
 
 def _template(folder: Path, **aggregators: tuple[Declaration, ...]) -> Path:
@@ -45,17 +38,17 @@ def _template(folder: Path, **aggregators: tuple[Declaration, ...]) -> Path:
     return file
 
 
-def _diff(bench: Workbench, *arguments: str | Path) -> Done:
-    return run_on(bench, "diff", "--template", *map(str, arguments))
+def _diff(world: World, *arguments: str | Path) -> Done:
+    return run_on(world, "diff", "--template", *map(str, arguments))
 
 
 def test_json_has_each_name_and_threshold_that_is_new_changed_or_no_longer_declared(tmp_path: Path) -> None:
     stock = Counter("stock", by="sku")
     many = Threshold("many", SHOPS, at=[5], measure="sales")
-    bench = counted(*flatten([SHOPS, many, Threshold("gone", SHOPS, at=[9], measure="sales"), TOTAL]))
+    world = World(SHOPS, many, Threshold("gone", SHOPS, at=[9], measure="sales"), TOTAL)
 
     declared = flatten([BIG, replace(many, aggregate=BIG, at=[6]), stock, Threshold("low", stock, at=[1])])
-    done = _diff(bench, _template(tmp_path, Stack=declared), "--json")
+    done = _diff(world, _template(tmp_path, Stack=declared), "--json")
 
     assert (done.code, done.document["first_deployment"]) == (1, False)
     assert [(one["name"], one["kind"], one["next"].partition(",")[0]) for one in done.document["names"]] == [
@@ -71,34 +64,34 @@ def test_json_has_each_name_and_threshold_that_is_new_changed_or_no_longer_decla
 
 
 def test_what_may_change_freely_is_no_difference(tmp_path: Path) -> None:
-    bench = counted(SHOPS)
+    world = World(SHOPS)
     changed = replace(
         SHOPS, source=replace(SALE, retention=timedelta(days=9), attributes={"id": int, "shop": str, "price": int})
     )
-    done = _diff(bench, _template(tmp_path, Stack=(changed,)))
+    done = _diff(world, _template(tmp_path, Stack=(changed,)))
     assert (done.code, done.out) == (0, "Nothing changes.\n")
 
 
 def test_a_table_that_nothing_counts_yet(tmp_path: Path) -> None:
-    done = _diff(Workbench([]), _template(tmp_path, Stack=(SHOPS,)))
+    done = _diff(World(founds=False), _template(tmp_path, Stack=(SHOPS,)))
     assert done.code == 1
     assert done.out.startswith("Nothing counts this table yet")
 
 
 def test_diff_asks_which_of_several_aggregators(tmp_path: Path) -> None:
-    bench = counted(SHOPS)
+    world = World(SHOPS)
     file = _template(tmp_path, One=(BIG,), Two=(SHOPS,))
 
-    refused = _diff(bench, file)
+    refused = _diff(world, file)
     assert (refused.code, refused.out) == (2, "")
     assert "which aggregator? name one with --aggregator, or its --template; there is: One, Two" in refused.err
-    assert _diff(bench, file, "--aggregator", "Two").code == 0
-    assert _diff(bench, file, "--aggregator", "One").code == 1
+    assert _diff(world, file, "--aggregator", "Two").code == 0
+    assert _diff(world, file, "--aggregator", "One").code == 1
     # Stages of an app have the same names.
     (tmp_path / "Other.template.json").write_text(_template(tmp_path, One=(SHOPS,)).read_text())
-    assert _diff(bench, tmp_path).code == 0
+    assert _diff(world, tmp_path).code == 0
     _template(tmp_path, One=(BIG,))
-    assert _diff(bench, tmp_path).code == 2
+    assert _diff(world, tmp_path).code == 2
 
 
 @pytest.mark.parametrize(
@@ -116,7 +109,7 @@ def test_wrong_input_is_one_line(tmp_path: Path, content: str | None, said: str)
     if content is not None:
         file.write_text(content)
 
-    done = _diff(Workbench([]), file)
+    done = _diff(World(founds=False), file)
 
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert said in done.err
@@ -125,19 +118,19 @@ def test_wrong_input_is_one_line(tmp_path: Path, content: str | None, said: str)
 def test_describe_shows_the_state_of_each_name_and_what_the_code_declares_otherwise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("simulation.workbench.MeteredTable", Described)
-    bench = counted(SHOPS, TOTAL)
-    bench.deploy([BIG, replace(SHOPS, name="later", pk="LATER#{shop}")])
+    monkeypatch.setattr("simulation.world.MeteredTable", Described)
+    world = World(SHOPS, TOTAL)
+    world.deploy(BIG, replace(SHOPS, name="later", pk="LATER#{shop}"))
     streams = SimpleNamespace(describe_stream=lambda **_: {"StreamDescription": {"Shards": []}})
     outside: dict[str, Any] = {"clients": {"dynamodbstreams": streams}, "endpoint_url": "http://memory"}
-    shown = run_on(bench, "describe", **outside).out.splitlines()
+    shown = run_on(world, "describe", **outside).out.splitlines()
     section = shown[shown.index("Names") + 3 :][:3]
     assert [" ".join(line.split()) for line in section] == [
         "later waiting - - as counted",
         "shops complete - - otherwise",
         "total complete - - not",
     ]
-    document = run_on(bench, "describe", "--json", **outside).document
+    document = run_on(world, "describe", "--json", **outside).document
     assert document["problems"][:3] == [
         "later is waiting",
         "shops is declared otherwise: a name keeps its definition",

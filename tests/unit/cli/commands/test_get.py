@@ -11,7 +11,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Extremes, Sum, Threshold, Window
 from simulation.counters_in_memory import CountersInMemory, counters_in_memory
-from simulation.workbench import Workbench
+from simulation.world import World
 from tests.unit.cli.in_process import Done, run, run_on
 
 VIEW = Event("view", key=("url", "time", "client"))
@@ -80,16 +80,15 @@ def test_a_group_is_explained_by_its_events_of_a_span(counters: CountersInMemory
 
 
 def test_a_read_says_what_its_counts_lack() -> None:
-    bench = Workbench([KINDS])
-    bench.aggregator.handle({})
-    bench.counters.accept(VIEW, {"url": "/", "time": NOW.isoformat(), "client": "c", "kind": "a", "ms": 1})
-    done = run_on(bench, "explain", "kinds", "url=/", "kind=a")
+    world = World(KINDS)
+    world.counters.accept(VIEW, {"url": "/", "time": NOW.isoformat(), "client": "c", "kind": "a", "ms": 1})
+    done = run_on(world, "explain", "kinds", "url=/", "kind=a")
     assert done.code == 1
     assert "0: 1 lines\ndiffers by ms=-1: changes meanwhile, records on their way" in done.out
-    bench.deploy([KINDS, replace(KINDS, name="late", pk="LATE#{url}", sk="KIND#{kind}"), PACE])
+    world.deploy(KINDS, replace(KINDS, name="late", pk="LATE#{url}", sk="KIND#{kind}"), PACE)
     for group in (("url=/",), ("url=/", "kind=a")):
-        assert run_on(bench, "get", "kinds", *group).err == ""
-        assert run_on(bench, "get", "late", *group).err.startswith("not complete: `counters backfill late`")
-    assert run_on(bench, "get", "pace", "url=/", "--last", "1h").err.startswith(
+        assert run_on(world, "get", "kinds", *group).err == ""
+        assert run_on(world, "get", "late", *group).err.startswith("not complete: `counters backfill late`")
+    assert run_on(world, "get", "pace", "url=/", "--last", "1h").err.startswith(
         "not complete: `counters backfill pace`"
     )

@@ -11,7 +11,7 @@ from dynamodb_counters._control import registry
 from dynamodb_counters._items.table_schema import QUARANTINE, TYPE
 from dynamodb_counters._quarantine.quarantine import STATE
 from dynamodb_counters._timeline.tiers import DAY
-from simulation.workbench import Workbench
+from simulation.world import World
 from tests.unit.cli.in_process import Done, run_on
 
 SALE = Event("sale", pk="SALE#{id}", sk="SALE")
@@ -19,11 +19,11 @@ SHOPS = Aggregate("shops", SALE, pk="SHOP#{shop}", sk="SALES", measures={"n": Co
 TOWNS = Aggregate("towns", SALE, pk="TOWN#{town}", sk="SALES", measures={"n": Count()})
 
 
-class World:
+class Sales:
     """Three sales that could not be counted: an old one by both, two by `shops` only."""
 
     def __init__(self) -> None:
-        self.bench = Workbench([SHOPS, TOWNS])
+        self.bench = World(SHOPS, TOWNS)
         self.batches: list[list[dict[str, Any]]] = []
         self.sell(id=1, price=1)
         self.bench.clock.advance(DAY)
@@ -48,11 +48,11 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> Sales:
+    return Sales()
 
 
-def test_entries_are_found_by_reason(world: World) -> None:
+def test_entries_are_found_by_reason(world: Sales) -> None:
     one, two, three = world.ids()
     assert world.ids("--reason", "'SHOP'") == [one, three]
     assert world.ids("--reason", "towns: ") == [one]
@@ -60,7 +60,7 @@ def test_entries_are_found_by_reason(world: World) -> None:
     assert world.run("quarantine", "list", one, "--json").document["entries"][0]["declarations"] == ["shops", "towns"]
 
 
-def test_redriven_entries_are_sent_through_the_stream_once(world: World) -> None:
+def test_redriven_entries_are_sent_through_the_stream_once(world: Sales) -> None:
     one, two, three = world.ids()
     looked = world.run("quarantine", "redrive", "--all", "--dry-run", "--json")
     assert looked.document == {"would be redriven": [one, two, three]}
@@ -73,7 +73,7 @@ def test_redriven_entries_are_sent_through_the_stream_once(world: World) -> None
     assert (again.code, again.out) == (0, "0 entries would be redriven\n")
 
 
-def test_records_that_may_have_been_counted_are_asked_about(world: World) -> None:
+def test_records_that_may_have_been_counted_are_asked_about(world: Sales) -> None:
     for item in world.bench.table.items():
         if item.get(TYPE) == {"S": QUARANTINE} and "SALE#1" in str(item):
             key = {"pk": item["pk"], "sk": item["sk"]}
@@ -97,7 +97,7 @@ def test_records_that_may_have_been_counted_are_asked_about(world: World) -> Non
 
 
 def test_nothing_is_discarded_by_a_version_that_cannot_read_all_definitions(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: Sales, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "_decoded", lambda _: None)
     done = world.run("quarantine", "discard", "--all", "--yes")
@@ -105,7 +105,7 @@ def test_nothing_is_discarded_by_a_version_that_cannot_read_all_definitions(
     assert world.ids("--state", "discarded") == []
 
 
-def test_discarded_entries_never_wait_again(world: World) -> None:
+def test_discarded_entries_never_wait_again(world: Sales) -> None:
     one, two, three = world.ids()
     assert world.run("quarantine", "discard", two).code == 2, "no question was asked"
     assert world.run("quarantine", "discard", two, answer=lambda _: False).code == 1
@@ -122,7 +122,7 @@ def test_discarded_entries_never_wait_again(world: World) -> None:
     assert world.run("quarantine", "redrive", two, "--json").document == {"would be redriven": []}
 
 
-def test_an_entry_that_changes_meanwhile_is_reported(world: World) -> None:
+def test_an_entry_that_changes_meanwhile_is_reported(world: Sales) -> None:
     one, two, _ = world.ids()
 
     def somebody_else(_: str) -> bool:
@@ -135,7 +135,7 @@ def test_an_entry_that_changes_meanwhile_is_reported(world: World) -> None:
 
 
 def test_a_delta_is_shown_with_its_group() -> None:
-    bench = Workbench([SHOPS])
+    bench = World(SHOPS)
     for number in range(2):
         bench.counters.accept(SALE, {"id": number, "shop": "a", "price": 10**38 - 1})
     bench.deliver(bench.records())
@@ -155,7 +155,7 @@ def test_a_delta_is_shown_with_its_group() -> None:
         (("list", "--state", "x"), "'x' is not one of"),
     ],
 )
-def test_wrong_input_is_one_line(world: World, arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_input_is_one_line(world: Sales, arguments: tuple[str, ...], said: str) -> None:
     done = world.run("quarantine", *arguments)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert said in done.err

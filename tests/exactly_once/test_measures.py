@@ -1,0 +1,414 @@
+"""Active members, levels, percentiles and extremes: right whatever is delivered, corrected or repaired."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Context, Decimal, localcontext
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import pytest
+
+from dynamodb_counters import (
+    ActiveMembers,
+    Count,
+    Distribution,
+    Event,
+    Extremes,
+    Packed,
+    Percentiles,
+    TimeWeighted,
+    Window,
+)
+from dynamodb_counters._declarations import flatten
+from dynamodb_counters._items.bookkeeping import item_bytes, write_units
+from dynamodb_counters._items.conversions import format_number
+from dynamodb_counters._items.derived_fields import LogBins, expected_text, ordered_text, value_of
+from dynamodb_counters._items.table_schema import PAGE_PREFIX
+from dynamodb_counters.errors import InvalidArgumentError
+from simulation.counters_in_memory import CountersInMemory, Faults, counters_in_memory
+from simulation.night import scaled
+from simulation.schedules.housekeeping import narrow_pages
+from simulation.world import World
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+NOW = START + 200 * DAY
+VIEW = Event("view", key="id", version="revision")
+PACKED = Event("click", key=("id", "sent"), packed=Packed("sent"))
+ONCE = Event("once", key="id")
+FAULTS = Faults(crash=0.3, redeliver=0.4, split=0.1)
+LONGEST = 12
+OF_EACH_SOURCE = pytest.mark.parametrize("source", [VIEW, PACKED], ids=["plain", "packed"])
+SEEDS = pytest.mark.parametrize("seed", range(scaled(1)))
+
+Events: TypeAlias = dict[str, dict[str, Any]]
+
+
+def _event(key: str, at: datetime = START, **values: Any) -> dict[str, Any]:
+    return {"id": key, "sent": NOW.isoformat(), "time": at.isoformat(), "client": "c", "revision": 1, **values}
+
+
+def _churn(
+    counters: CountersInMemory,
+    source: Event,
+    rng: random.Random,
+    draw: Callable[[str], dict[str, Any]],
+    choose: Callable[[Events], Collection[str]] = lambda kept: sorted(kept)[:: 1 + len(kept) // 6],
+) -> list[dict[str, Any]]:
+    """Accept events in batches, after each of which some are corrected or taken back; return those that are left."""
+    kept: Events = {}
+    for batch in range(5):
+        events = [draw(f"e{batch}-{number:03d}") for number in range(rng.choice((1, 20, 60)))]
+        counters.accept_many(source, events).raise_for_rejected()
+        kept |= {each["id"]: each for each in events}
+        for key in choose(kept):
+            if source is VIEW and rng.random() < 0.5:
+                kept[key] = {**draw(key), "revision": kept[key]["revision"] + 1}
+                counters.accept(source, kept[key])
+            else:
+                counters.retract(source, kept.pop(key))
+    return [*kept.values()]
+
+
+def _pages(counters: CountersInMemory, name: str) -> list[dict[str, Any]]:
+    prefix = f"{PAGE_PREFIX}{name}#"
+    return [item for item in counters._tables[0].items() if item["sk"]["S"].startswith(prefix)]
+
+
+# Active members
+
+
+def _users(source: Event = VIEW, **changes: Any) -> ActiveMembers:
+    arguments: dict[str, Any] = {"by": "url", "member": "client", "time": "time", "longest": LONGEST * DAY, **changes}
+    return ActiveMembers("users", source, **arguments)
+
+
+def _day(event: dict[str, Any]) -> int:
+    return (datetime.fromisoformat(event["time"]) - START).days
+
+
+def _active(events: Iterable[dict[str, Any]], first: int, last: int) -> int:
+    return len({each["client"] for each in events if first <= _day(each) <= last})
+
+
+def _gaps(counters: CountersInMemory, users: ActiveMembers, day: datetime) -> dict[int, int]:
+    """The members that are active on a day, by the days since they were active before."""
+    found = counters.groups(users._parts[-1], {"url": "a", f"{users.time}:day": f"{day:%Y-%m-%d}"})
+    return {int(group.values["gap"]): group["active"] for group in found if group["active"]}
+
+
+@OF_EACH_SOURCE
+@SEEDS
+def test_any_span_has_as_many_members_as_are_active_in_it(seed: int, source: Event) -> None:
+    # Stretches of 360 days begin with day 20,520 since 1970, which is 2026-03-08.
+    rng, days, users = random.Random(seed), 100, _users(source)
+
+    def draw(key: str) -> dict[str, Any]:
+        moment = START + timedelta(days=rng.randrange(days), seconds=rng.randrange(86_400))
+        return _event(key, moment, url=rng.choice("ab"), client=f"c{rng.randrange(8)}")
+
+    with counters_in_memory([users], now=NOW, seed=seed, faults=FAULTS) as counters:
+        kept = _churn(counters, source, rng, draw)
+        for url in "ab":
+            own, reader = [each for each in kept if each["url"] == url], counters.window(users, url=url)
+            for last in range(days):
+                for length in (1, 2, 5, LONGEST):
+                    first = last - length + 1
+                    found = reader.between(START + first * DAY, START + (last + 1) * DAY).count
+                    assert found == _active(own, first, last), (first, last)
+            rolling = reader.rolling(START, START + days * DAY)
+            assert [each.count for each in rolling] == [_active(own, last - 11, last) for last in range(days)]
+
+
+def test_gaps_divide_the_members_of_each_day() -> None:
+    active = {"a": (0, 1, 5, 30), "b": (1, 2, 14), "c": (13, 25)}
+    with counters_in_memory([users := _users()], now=NOW) as counters:
+        for member, days in active.items():
+            for day in days:
+                counters.accept(VIEW, _event(f"{member}{day}", START + day * DAY, url="a", client=member))
+        found = {day: _gaps(counters, users, START + day * DAY) for day in range(31)}
+    # b on day 14, after 12 days; c on day 25, after 12; a on day 30, after 25.
+    assert {day: gaps for day, gaps in found.items() if gaps} == {
+        **{day: {LONGEST: 1} for day in (0, 13, 14, 25, 30)},
+        1: {1: 1, LONGEST: 1},
+        2: {1: 1},
+        5: {4: 1},
+    }
+
+
+@pytest.mark.parametrize(
+    ("unit", "length"), [(MINUTE, 186), (timedelta(hours=1), 24), (DAY, 1)], ids=["minute", "hour", "day"]
+)
+def test_members_are_counted_to_any_precision(unit: timedelta, length: int) -> None:
+    users = _users(precision=unit, longest=length * unit)
+    rng, units = random.Random(1), sorted(random.Random(2).sample(range(800), 60))
+    clients = [f"c{rng.randrange(8)}" for _ in units]
+    with counters_in_memory([users], now=START + 900 * unit) as counters:
+        for n, at in enumerate(units):
+            counters.accept(VIEW, _event(f"{n}", START + at * unit, url="a", client=clients[n]))
+        reader = counters.window(users, url="a")
+        for last in range(0, 800, 7):
+            first = last - length + 1
+            span = {client for client, at in zip(clients, units, strict=True) if first <= at <= last}
+            assert reader.between(START + first * unit, START + (last + 1) * unit).count == len(span)
+        with pytest.raises(InvalidArgumentError, match=r"at most .*, the longest of 'users'"):
+            reader.last((length + 1) * unit)
+
+
+def test_a_member_of_whom_a_chunk_has_a_whole_stretch_counts() -> None:
+    users = _users(PACKED, by=())
+    with counters_in_memory([users], now=NOW) as counters:
+        counters.accept_many(PACKED, [_event(f"{n}", START + n * DAY) for n in range(1000)]).raise_for_rejected()
+        rolling = counters.window(users).rolling(START, START + 1000 * DAY)
+    assert {each.count for each in rolling} == {1}
+
+
+@pytest.mark.night
+def test_a_page_of_150_active_units_takes_one_write_unit() -> None:
+    events = [_event(f"{day}", START + day * DAY, url="a") for day in range(66, 66 + 150)]
+    with counters_in_memory([_users(longest=30 * DAY)], now=START + 400 * DAY) as counters:
+        counters.accept_many(VIEW, events).raise_for_rejected()
+        [page] = _pages(counters, "users-members")
+    assert write_units(item_bytes(page)) == 1
+
+
+STRETCH = datetime(2026, 3, 8, tzinfo=UTC)
+"""Where one begins: 57 of them, each 360 days long, are 20,520 days since 1970."""
+
+
+@pytest.mark.parametrize("gap", [1, LONGEST - 1, LONGEST, LONGEST + 1])
+def test_a_stretch_looks_back_for_less_than_the_longest_span(gap: int) -> None:
+    with counters_in_memory([users := _users()], now=NOW) as counters:
+        for at in (STRETCH - gap * DAY, STRETCH):
+            counters.accept(VIEW, _event(at.isoformat(), at, url="a"))
+        gaps = _gaps(counters, users, STRETCH)
+        held = [sum(name.startswith("=") for name in page) for page in _pages(counters, "users-members")]
+    assert gaps == {min(gap, LONGEST): 1}
+    assert sorted(held) == [1, 2 if gap < LONGEST else 1]
+
+
+def test_a_member_that_is_active_on_many_days_keeps_one_page() -> None:
+    with narrow_pages(2), counters_in_memory([users := _users()], now=NOW) as counters:
+        for at in (STRETCH + number * DAY for number in range(100)):
+            counters.accept(VIEW, _event(at.isoformat(), at, url="a"))
+        assert len(_pages(counters, "users-members")) == 1
+        gaps = [_gaps(counters, users, STRETCH + number * DAY) for number in range(1, 100)]
+    assert gaps == [{1: 1}] * 99
+
+
+# Levels
+
+
+def _level(events: Iterable[dict[str, Any]], at: datetime) -> Decimal:
+    return Decimal(sum(each["seats"] for each in events if datetime.fromisoformat(each["time"]) < at))
+
+
+def _integral(events: list[dict[str, Any]], start: datetime, end: datetime) -> Decimal:
+    """The area below the level, step by step."""
+    inside = sorted(moment for each in events if start < (moment := datetime.fromisoformat(each["time"])) < end)
+    steps = pairwise([start, *inside, end])
+    return sum((_level(events, last) * ((last - first) // timedelta(seconds=1)) for first, last in steps), Decimal(0))
+
+
+@OF_EACH_SOURCE
+@SEEDS
+def test_a_level_and_its_integral_are_those_of_its_changes(seed: int, source: Event) -> None:
+    rng, days = random.Random(seed), 90
+    seats = Window("seats", source, by="team", time="time", measure=TimeWeighted("seats"))
+
+    def draw(key: str) -> dict[str, Any]:
+        change = rng.choice([1, -1, 5, Decimal("0.25"), Decimal("-12.5")])
+        return _event(key, START + timedelta(seconds=rng.randrange(days * 86_400)), team=rng.choice("ab"), seats=change)
+
+    with counters_in_memory([seats], now=NOW, seed=seed, faults=FAULTS) as counters:
+        kept = _churn(counters, source, rng, draw)
+        for _ in range(60):
+            team = rng.choice("ab")
+            own = [each for each in kept if each["team"] == team]
+            start, end = (START + at * MINUTE for at in sorted(rng.sample(range(days * 1440), 2)))
+            found = counters.window(seats, team=team).integral(start, end)
+            assert (found.opening, found.closing) == (_level(own, start), _level(own, end))
+            assert found.value == _integral(own, start, end)
+
+
+def test_a_count_has_no_level() -> None:
+    jobs = Window("jobs", VIEW, time="time", measure=Count())
+    expected = pytest.raises(InvalidArgumentError, match="expected one whose measure is TimeWeighted")
+    with counters_in_memory([jobs]) as counters, expected:
+        counters.window(jobs).integral(START, START + DAY)
+
+
+# Percentiles
+
+SHARES = (0, 0.01, 0.5, 0.9, 0.99, 0.999, 1)
+ERRORS = ("0.001", "0.01", "0.05", "0.5")
+
+
+def _values(rng: random.Random, count: int) -> list[Decimal]:
+    kinds: list[Callable[[], Decimal]] = [
+        lambda: Decimal(repr(round(rng.lognormvariate(5, 2), 3))),
+        lambda: Decimal(rng.randrange(-1_000_000, 1_000_000)),
+        lambda: rng.choice([Decimal(0), Decimal("1E-130"), Decimal("9.9E125")]),
+        lambda: Decimal(10) ** rng.randrange(-60, 60),
+    ]
+    return [rng.choice(kinds)() for _ in range(count)]
+
+
+def _is_within(found: Decimal | None, wanted: Decimal, error: str) -> bool:
+    return found is not None and abs(found - wanted) <= abs(wanted) * Decimal(error)
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_no_value_differs_from_its_bin_by_more_than_the_error(error: str) -> None:
+    bins = LogBins(Decimal(error))
+    for value in _values(random.Random(1), scaled(600)):
+        name = bins.name_of(value)
+        assert expected_text("ms:log0.01", name) is None
+        assert _is_within(bins.value_of(name), value, error), value
+
+
+@pytest.mark.parametrize("error", ["0.001", "0.01", "0.5"])
+def test_the_bounds_of_bins_belong_to_the_lower_one(error: str) -> None:
+    bins = LogBins(Decimal(error))
+    for index in (-200, -1, 0, 1, 2, 200):
+        bound = bins._bound(index)
+        assert bins.name_of(bound) == str(index)
+        assert bins.name_of(bound * (1 + Decimal("1E-20"))) == str(index + 1)
+
+
+def _check_percentiles(values: Sequence[Decimal], error: str) -> None:
+    declared = Percentiles("latency", PACKED, attribute="ms", error=Decimal(error))
+    with counters_in_memory([declared], now=NOW) as counters:
+        counters.accept_many(PACKED, [_event(f"{n}", ms=ms) for n, ms in enumerate(values)]).raise_for_rejected()
+        found = counters.get(declared)
+    assert found.count == len(values)
+    for share in SHARES:
+        wanted = sorted(values)[max(1, math.ceil(Decimal(str(share)) * len(values))) - 1]
+        assert _is_within(found.p(share), wanted, error)
+
+
+def test_a_chunk_with_more_bins_than_an_update_takes_is_counted() -> None:
+    _check_percentiles([Decimal(repr(round(1.004**number, 6))) for number in range(1500)], "0.001")
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, True, "0.5"])
+def test_a_share_that_is_none_is_refused(share: Any) -> None:
+    assert Distribution({}).p(0.5) is None
+    with pytest.raises(InvalidArgumentError, match="a number from 0 to 1"):
+        Distribution({}).p(share)
+
+
+def test_a_unit_whose_page_has_split_is_read_whole() -> None:
+    latency = Percentiles("latency", PACKED, attribute="ms", error=0.001, time="time", precision=DAY)
+    values = [Decimal(repr(round(1.004**number, 6))) for number in range(200)]
+    events = [_event(f"{n}", STRETCH + n % 2 * DAY, ms=ms) for n, ms in enumerate(values)]
+    with narrow_pages(2), counters_in_memory([latency], now=NOW) as counters:
+        counters.accept_many(PACKED, events).raise_for_rejected()
+        found = counters.window(latency).series(STRETCH, STRETCH + 2 * DAY, step=DAY)
+        assert len(_pages(counters, "latency")) > 2 * 16
+    bins = LogBins(Decimal("0.001"))
+    for day, one in enumerate(found):
+        assert list(one.bins) == sorted({bins.value_of(bins.name_of(ms)) for ms in values[day::2]})
+        assert one.count == 100
+
+
+# Extremes
+
+
+def test_texts_are_in_the_order_of_their_numbers_and_times() -> None:
+    rng, numbers = random.Random(1), [Decimal(text) for text in ("0", "1", "1.5", "10", "100", "9.9E125", "1E-130")]
+    while len(numbers) < 2000:
+        number = Decimal(rng.randrange(1, 10 ** rng.randrange(1, 38))).scaleb(rng.randrange(-130, 80))
+        numbers += [number, number.copy_negate()] if -130 <= number.adjusted() <= 125 else []
+    with localcontext(Context(prec=300)):
+        ordered = sorted((ordered_text({"N": format_number(number)}), number) for number in numbers)
+        assert [number for _, number in ordered] == sorted(numbers)
+        assert all(expected_text("ms:order", text) is None and value_of(text) == number for text, number in ordered)
+    times = ["0001-01-01T00:00:01Z", "2026-11-20T10:30:00+02:00", "2026-11-20T08:30:00.000001Z", "9999-12-31T00:00:00Z"]
+    texts = [ordered_text({"S": text}) for text in times]
+    assert texts == sorted(texts)
+    assert [value_of(text) for text in texts] == [datetime.fromisoformat(text) for text in times]
+
+
+@OF_EACH_SOURCE
+@SEEDS
+def test_extremes_are_those_of_the_events_there_are(seed: int, source: Event) -> None:
+    rng = random.Random(seed)
+    slowest = Extremes("slowest", source, by="route", attribute="ms", show="id")
+    latest = Extremes("latest", source, by="route", attribute="time", show=("id", "ms"))
+    sizes = Extremes("sizes", source, attribute="bytes")
+
+    def draw(key: str) -> dict[str, Any]:
+        more = {"route": rng.choice("ab"), "ms": rng.randrange(-20, 20), "bytes": rng.choice((3, 7))}
+        return _event(key, START + timedelta(seconds=rng.randrange(100)), **more)
+
+    def choose(kept: Events) -> list[str]:
+        """Those at the ends go first."""
+        by_ms = sorted(kept, key=lambda key: kept[key]["ms"])
+        return sorted({*by_ms[:8], *by_ms[-8:]})
+
+    with counters_in_memory([slowest, latest, sizes], now=NOW, seed=seed, faults=FAULTS) as counters:
+        kept = _churn(counters, source, rng, draw, choose)
+        for route in "ab":
+            own = [each for each in kept if each["route"] == route]
+            ordered: list[Any] = sorted((each["ms"], each["id"]) for each in own)
+            found = counters.extremes(slowest, route=route, count=5)
+            assert [(each.value, each.shown["id"]) for each in found] == ordered[::-1][:5]
+            found = counters.extremes(slowest, route=route, count=500, order="smallest")
+            assert [(each.value, each.shown["id"]) for each in found] == ordered
+            by_time = sorted((datetime.fromisoformat(each["time"]), each["id"], str(each["ms"])) for each in own)
+            found = counters.extremes(latest, route=route)
+            assert [(each.value, each.shown["id"], each.shown["ms"]) for each in found] == by_time[-1:]
+        # Equal values are one with the number of their items.
+        largest = max(each["bytes"] for each in kept)
+        expected: list[Any] = [(largest, sum(each["bytes"] == largest for each in kept), {})]
+        assert [(each.value, each.items, each.shown) for each in counters.extremes(sizes)] == expected
+
+
+# Verification
+
+SEEN = (
+    Percentiles("sizes", ONCE, by="url", attribute="bytes"),
+    Percentiles("hourly", ONCE, by="url", attribute="bytes", time="at"),
+    ActiveMembers("users", ONCE, by="url", member="client", time="at", longest=timedelta(days=186)),
+    Window("level", ONCE, by="url", time="at", measure=TimeWeighted("bytes"), future_tolerance=None),
+    Extremes("latest", ONCE, by="url", attribute="at", show="client"),
+)
+FRIDAY = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+def _read(world: World, url: str) -> list[Any]:
+    sizes, hourly, users, level, latest = SEEN
+    counters, end = world.counters, FRIDAY + timedelta(days=60)
+    return [
+        counters.get(sizes, url=url).bins,
+        counters.window(hourly, url=url).between(FRIDAY, end).bins,
+        [each.count for each in counters.window(users, url=url).rolling(FRIDAY, end, timedelta(days=30))],
+        counters.window(level, url=url).integral(FRIDAY, end).value,
+        [each.value for each in counters.extremes(latest, url=url, count=100)],
+    ]
+
+
+@pytest.mark.parametrize("name", [part.name for part in flatten(SEEN)])
+def test_numbers_that_a_measure_lacks_are_found_and_repaired(name: str) -> None:
+    world = World(*SEEN)
+    for number in range(60):
+        at = (FRIDAY + timedelta(hours=7 * number)).isoformat()
+        more = {"url": "ab"[number % 2], "client": f"c{number % 5}", "bytes": number * 37 % 100}
+        world.accept(ONCE, {"id": f"{number}", "at": at, **more})
+    world.settle()
+    world.settle()
+    before = [_read(world, url) for url in "ab"]
+    best = (min if name == "users-members" else max)(world.items(name), key=lambda item: str(item["sk"]["S"]))
+    world.delete(best)
+    world.settle()
+    assert [_read(world, url) for url in "ab"] != before
+    for _ in range(3):
+        world.verify().repair()
+        world.settle()
+    assert [_read(world, url) for url in "ab"] == before
+    assert world.missing() == []
