@@ -422,5 +422,5 @@ def test_what_expired_before_the_copy_had_counted_it_is_unknown_and_stays_counte
     verdicts = {each.name: (each.verdict, each.missing["n"]) for each in work.differences}
     assert verdicts == {"keep": ("unknown", -3), "subtract": ("drifted", -3), "tickets": ("unknown", -3)}
     work.repair()
-    copy.deliver_all()
+    copy.settle()
     assert [copy.counters.get(each)["n"] for each in (KEPT, LIVE, TICKETS)] == [3, 0, 3]
