@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations import (
     Aggregate,
@@ -215,12 +215,7 @@ def sourced(specs: Sequence[Spec], source: Items) -> list[Spec]:
     return [replace(spec, declaration=replace(spec.declaration, source=source)) for spec in specs]
 
 
-class Declares(Protocol):
-    @property
-    def declaration(self) -> Declaration: ...
-
-
-def declarations(specs: Sequence[Declares]) -> tuple[Declaration, ...]:
+def declarations(specs: Sequence[Spec]) -> tuple[Declaration, ...]:
     """Declarations of specs, and of what looks at their groups."""
     declared: list[Declaration] = [spec.declaration for spec in specs]
     for source in (part for part in tuple(declared) if isinstance(part, Aggregate)):

@@ -12,11 +12,11 @@ from dynamodb_counters._declarations import Aggregate, Declaration, TimeWeighted
 from dynamodb_counters._items.table_schema import BASELINE
 from dynamodb_counters.errors import InvalidArgumentError, UncountedError
 from dynamodb_counters.exactly_once import WATERMARK_PREFIX
+from simulation.oracle.aggregates import DAY_BUCKET, Group, Groups, Parts
 from simulation.pairs.cuts import Image
-from simulation.pairs.declared import NAMES, with_below
+from simulation.pairs.declared import NAMES, signature, with_below
 from simulation.pairs.held import held_groups
-from simulation.pairs.subjects import Group, Parts, signature
-from simulation.pairs.truth import Groups, Truth, nonzero
+from simulation.pairs.truth import Truth, nonzero
 from simulation.schedules.backend import Backend
 
 
@@ -96,10 +96,16 @@ def _read(
             known.add(one.group)
             held.setdefault(one.group, {})["_score"] = Decimal(item.get("_score", {"N": "0"})["N"])
         if isinstance(declaration, Window):
-            known.add(_hour_of(declaration, item))
+            known.add(group := _bucket_of(declaration, item))
+            held[group] = _slots_of(item)
     found: Groups = {}
     for group in known:
+        if group and group[-1].startswith(DAY_BUCKET):
+            found[group] = nonzero(held.get(group, {}))
+            continue
         complete, parts = _read_group(counters, declaration, group)
+        if isinstance(declaration, Window):
+            parts = held.get(group, {}) | parts
         assert complete == is_complete, f"{declaration.name} is said to be complete={complete}"
         if isinstance(declaration, Aggregate):
             parts |= _apart(declaration, held.get(group, {}), parts)
@@ -130,11 +136,16 @@ def _apart(aggregate: Aggregate, held: Parts, parts: Parts) -> Parts:
     return {"_score": score} if measure and score != parts.get(measure, 0) else {}
 
 
-def _hour_of(window: Window, item: Image) -> Group:
+def _bucket_of(window: Window, item: Image) -> Group:
     fields = window._pk_template.parse(item["pk"]["S"])
-    bucket = item["sk"]["S"].rpartition("#")[2]
-    hour = datetime.fromisoformat(f"{bucket}:00+00:00").timestamp()
-    return (*(fields[name] for name in window.fields), str(int(hour)))
+    *_, tier, bucket = item["sk"]["S"].split("#")
+    is_day = tier == "D"
+    moment = datetime.fromisoformat(f"{bucket}{'T00' * is_day}:00+00:00").timestamp()
+    return (*(fields[name] for name in window.fields), f"{DAY_BUCKET * is_day}{int(moment)}")
+
+
+def _slots_of(item: Image) -> Parts:
+    return {name: Decimal(value["N"]) for name, value in item.items() if name != "ttl" and "N" in value}
 
 
 def _attributes(measures: Mapping[str, Any]) -> Parts:

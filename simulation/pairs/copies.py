@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass
@@ -15,13 +14,13 @@ from dynamodb_counters._quarantine.quarantine import list_quarantined, redrive
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept
 from simulation.memory.memory_stream import Record
-from simulation.oracle.specs import declarations
+from simulation.oracle.aggregates import Group, Groups
 from simulation.pairs import features
 from simulation.pairs.audit import audit
+from simulation.pairs.declared import VISIT
 from simulation.pairs.engine import Act, Engine
 from simulation.pairs.ledger import HeardClient, Ledger, Purpose
 from simulation.pairs.restored_tables import Restored, RestoredTable
-from simulation.pairs.subjects import VISIT, Group, Parts
 from simulation.pairs.truth import Truth
 from simulation.pairs.writers import Writers
 from simulation.schedules.backend import MemoryBackend
@@ -62,7 +61,7 @@ class _CopyTruth(Truth):
         """Groups that may count what is gone: whether the copy had counted it, nothing shows."""
         if isinstance(declaration.source, Aggregate | Direct):
             return set()
-        groups: defaultdict[Group, Parts] = defaultdict(dict)
+        groups: Groups = {}
         items, self._items = self._items, []
         entries, self._entries = self._entries, []
         self._add_events(groups, declaration)
@@ -86,7 +85,7 @@ class Restoring:
     def _copy(self) -> None:
         engine, self._left = self._engine, False
         table = RestoredTable(engine.backend, engine.seed)  # type: ignore[arg-type]
-        records, declared = list(engine.backend.history()), declarations(engine.deployments.subjects)
+        records, declared = list(engine.backend.history()), tuple(engine.deployments.declared)
         self._copied = copied = _Copied(table, records, deepcopy(engine.ledger), declared)
         table.client = HeardClient(table, table.name, copied.ledger, Purpose)
 

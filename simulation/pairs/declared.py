@@ -1,4 +1,4 @@
-"""Declarations of the table: families of definitions under one name, of which the table keeps the first, and names.
+"""Declarations of the table, as data: families of definitions under one name, of which the table keeps the first.
 
 An event may have a text in place of a number: a comparison with it is false, and nothing can add it.
 """
@@ -9,93 +9,206 @@ import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
 
-from dynamodb_counters._declarations import Aggregate, Count, Counter, Declaration, Event, Sum, Threshold
+from dynamodb_counters._declarations import (
+    ActiveMembers,
+    Aggregate,
+    Count,
+    Counter,
+    Declaration,
+    Event,
+    Extremes,
+    Histogram,
+    Items,
+    Packed,
+    Percentiles,
+    Ranking,
+    Sum,
+    Threshold,
+    TimeWeighted,
+    Window,
+)
+from dynamodb_counters._declarations.composites import MEMBERS
 from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._items.conditions import Attr
 from dynamodb_counters._items.derived_fields import parts_of
 from simulation.pairs import features
 from simulation.pairs.features import Forced
-from simulation.pairs.measured import MEASURED, is_measured
-from simulation.pairs.subjects import FAMILIES as OTHERS
-from simulation.pairs.subjects import ONE, Counted, Family, Subject, Values, signature
+
+Group: TypeAlias = tuple[str, ...]
 
 POISON: Final = "heavy"
 _LIGHT: Final = 1000
 _LEVELS: Final = (1, 3, 8)
 """Of thresholds."""
 
+HOUR: Final = timedelta(hours=1)
+MOST_GROUPS: Final = 6
+ORDER: Final = Items("order", where=Attr("customer").exists())
+VISIT: Final = Event("visit", pk="PAGE#{page}", sk="VISIT#{id}", retention=timedelta(minutes=70))
+_LAYOUT: Final = Packed("at", timedelta(minutes=10), chunk_bytes=1024)
+TAP: Final = Event("tap", pk="DEVICE#{device}", sk="TAP#{id}#{at}", retention=timedelta(hours=2), packed=_LAYOUT)
 
-def armed(declaration: Declaration) -> Declaration:
-    """The declaration with thresholds over its first measure, if it may have some."""
-    measure = first_measure(declaration)
-    if measure is None or not isinstance(declaration, Aggregate):
-        return declaration
-    found = (
-        Threshold(f"{declaration.name}-up", None, at=_LEVELS, measure=measure),
-        Threshold(f"{declaration.name}-all", None, at=_LEVELS, measure=measure, direction="both", burst="highest"),
-    )
-    return replace(declaration, _thresholds=found)
+SOURCES: Final[Mapping[str, Event | Items]] = {source.name: source for source in (ORDER, VISIT, TAP)}
 
+Variant: TypeAlias = Sequence[Any]
+"""Declarations, those that others look at first."""
 
-def first_measure(declaration: Declaration) -> str | None:
-    """The measure that thresholds watch; None of what has none, or has several items per group."""
-    if not isinstance(declaration, Aggregate) or declaration.write_shards > 1 or is_measured(declaration):
-        return None
-    [(name, measure), *_] = declaration.measures.items()
-    return name if isinstance(measure, Count | Sum) else None
+Family: TypeAlias = Sequence[Variant]
 
 
-def _with_light(family: Family, attribute: str) -> Family:
-    """A family with one more variant, which leaves out what cannot be added."""
-    [first] = family[0]
-    assert isinstance(first.declaration, Aggregate)
-    declared = replace(first.declaration, where=Attr(attribute).lt(_LIGHT))
-
-    def counted(values: Values) -> Counted:
-        return first.counted(values) if values[attribute] < _LIGHT else []
-
-    return (*family, [Subject(declared, counted)])
+def _variants(first: Any, *changes: Mapping[str, Any], pages: Sequence[int] = ()) -> Family:
+    """A declaration, the same with changes, and some of these with the groups in pages."""
+    found: list[Variant] = [_parts(each) for each in (first, *(replace(first, **change) for change in changes))]
+    return [*found, *(_paged(found[number]) for number in pages)]
 
 
-def _paged(variant: Sequence[Subject], **changes: Any) -> Sequence[Subject]:
+def _parts(declared: Any) -> Variant:
+    """What counts in place of a composite."""
+    parts: Variant = getattr(declared, "_parts", (declared,))
+    return parts if isinstance(declared, ActiveMembers) else parts[-1:]
+
+
+def _paged(variant: Variant) -> Variant:
     """A variant with the groups in pages, where a sort key has a field."""
-    made: dict[str, Any] = {}
-    for subject in variant:
-        one: Any = subject.declaration
-        source = made.get(one.source.name, one.source)
-        made[one.name] = replace(one, source=source, pages=bool(one._sk_template.fields), **changes)
-    return [replace(subject, declaration=made[subject.declaration.name]) for subject in variant]
+    found: dict[str, Any] = {}
+    for each in variant:
+        source = found.get(each.source.name, each.source)
+        found[each.name] = replace(each, source=source, pages=bool(each._sk_template.fields))
+    return [*found.values()]
 
 
-def _varied(family: Family, **changes: Any) -> Family:
-    """The same family, declared a little otherwise."""
-    return tuple([replace(part, declaration=replace(part.declaration, **changes)) for part in row] for row in family)
+def _named(family: Family, name: str, **changes: Any) -> Family:
+    """The same family under another name, perhaps declared a little otherwise."""
+    key = {"pk": name.upper()} | changes if isinstance(family[0][0], Aggregate) else changes
+    return [[replace(each, name=name, **key) for each in variant] for variant in family]
 
 
-def _with_pages(family: Family, *variants: int) -> Family:
-    """A family with more variants: some of the others, in pages."""
-    return (*family, *(_paged(family[variant]) for variant in variants))
+def _where(attribute: str) -> dict[str, Any]:
+    """Leave out what cannot be added."""
+    return {"where": Attr(attribute).lt(_LIGHT)}
 
 
-_KEPT: Final = _with_pages(_with_light(OTHERS["kept"], "weight"), 0, 2)
-_TAPS: Final = _with_pages(OTHERS["taps"], 0, 1)
-_ORDERS: Final = _with_pages(OTHERS["orders"], 0, 1, 3)
+def _clients(where: Any, bins: tuple[int, ...], cap: int) -> Variant:
+    """Visits by client, what they come to by page, and over all pages."""
+    root = Aggregate("per_client", VISIT, pk="PAGE#{page}", sk="CLIENT#{client}", visits=Count(), where=where)
+    sizes = Aggregate(
+        "sizes",
+        root,
+        pk="SIZES",
+        sk="PAGE#{page}",
+        clients=Histogram("visits", exactly=bins),
+        capped=Sum("visits", cap=cap),
+    )
+    pages = Aggregate("pages", sizes, pk="PAGES", sk="ALL", capped=Sum("capped", cap=5))
+    some: Any = {"measures": {"pages": Count()}, "where": Attr("visits").ge(2)}
+    return root, sizes, pages, Aggregate("crowded", root, pk="CROWDED", sk="{client}", **some)
+
+
+def _percentiles(name: str, source: Any, by: str, attribute: str, time: str | None) -> Family:
+    first = Percentiles(name, source, by=by, attribute=attribute, error=0.2, time=time, on_expiry="subtract")
+    light = _where(attribute)
+    return _variants(first, {"time": None}, light, {"time": None, **light})
+
+
+def _active(name: str, source: Any, by: str, member: str, attribute: str) -> Family:
+    first = ActiveMembers(name, source, by=by, member=member, time="at", precision=HOUR, longest=120 * HOUR)
+    by_weight = [{"member": "weight:log0.5"}] if source is VISIT else []
+    return _variants(first, {"where": Attr(attribute).ge(3)}, *by_weight)
+
+
+def _extremes(name: str, source: Any, by: str, attribute: str, show: str) -> Family:
+    return _variants(Extremes(name, source, by=by, attribute=attribute, show=show), _where(attribute))
+
+
+def _window(name: str, source: Any, pk: str, **more: Any) -> Window:
+    return Window(name, source, pk=pk, time="at", **{"longest": HOUR, "future_tolerance": None, **more})
+
+
+def _level(name: str, source: Any, pk: str, attribute: str) -> Family:
+    return _variants(_window(name, source, pk, measure=TimeWeighted(attribute)), _where(attribute))
+
+
+_KEPT: Final = Aggregate(
+    "kept",
+    VISIT,
+    pk="KEPT",
+    sk="C#{client}#{page}",
+    visits=Count(),
+    weight=Sum("weight"),
+    score=Sum("score", default=2),
+    on_expiry="keep",
+)
+_CAPPED: Final = {"measures": {"visits": Count(), "weight": Sum("weight", cap=2)}}
+_TAPS: Final = Aggregate(
+    "taps", TAP, pk="TAPS", sk="DEVICE#{device}#{mode?none}", taps=Count(), force=Sum("force"), on_expiry="keep"
+)
+_ORDERS: Final = Aggregate("orders", ORDER, pk="ORDERS", sk="BY#{customer}", orders=Count(), total=Sum("price"))
+_TAGS: Final = Aggregate("tags", ORDER, pk="TAG#{tags[]}", sk="ALL", orders=Count())
+_RANKED: Final = Aggregate(
+    "ranked",
+    ORDER,
+    pk="CUSTOMER#{customer}",
+    sk="STATISTICS",
+    total=Sum("price"),
+    ranking=Ranking("total", "CUSTOMERS"),
+)
+_PACE: Final = _window("pace", VISIT, "PACE#{page}")
+_OF_KEPT: Final = _variants(_KEPT, _CAPPED, _where("weight"), pages=(0, 2))
+_OF_TAPS: Final = _variants(_TAPS, {"where": Attr("force").ge(3)}, pages=(0, 1))
+_OF_ORDERS: Final = _variants(
+    _ORDERS,
+    {"where": Attr("size").ge(3)},
+    {"measures": {"orders": Count(), "total": Sum("price", cap=4)}},
+    {"sk": "BY#{size}#{rush?none}"},
+    pages=(0, 1, 3),
+)
+_HEAVY: Final = Attr("weight").ge(3)
+_OF_VISITS: Final = [_clients(None, (1, 2, 3), 2), _clients(_HEAVY, (1, 2, 3), 2), _clients(None, (1, 4), 3)]
+_OF_PACE: Final = _variants(_PACE, {"measure": Sum("weight")})
+_OF_TAPPED: Final = _window("tapped", TAP, "TAPPED#{device}#{code:class?none}")
+
+MEASURED: Final[Mapping[str, tuple[str, Family]]] = {
+    "spread": (features.PERCENTILES, _percentiles("spread", VISIT, "client", "weight", "at")),
+    "weights": (features.PERCENTILES, _percentiles("weights", VISIT, "client", "weight", "at")),
+    "forces": (features.PERCENTILES, _percentiles("forces", TAP, "device", "force", "at")),
+    "prices": (features.PERCENTILES, _percentiles("prices", ORDER, "customer", "size", None)),
+    "users": (features.ACTIVE, _active("users", VISIT, "page", "client", "weight")),
+    "people": (features.ACTIVE, _active("people", VISIT, "page", "client", "weight")),
+    "devices": (features.ACTIVE, _active("devices", TAP, "device", "mode?none", "force")),
+    "level": (features.LEVEL, _level("level", VISIT, "PAGE#{page}", "weight")),
+    "pull": (features.LEVEL, _level("pull", TAP, "pull#{device}#{mode?none}", "force")),
+    "edge": (features.EXTREMES, _extremes("edge", TAP, "device", "force", "mode?none")),
+    "heaviest": (features.EXTREMES, _extremes("heaviest", VISIT, "page", "weight", "client")),
+    "top": (features.EXTREMES, _extremes("top", VISIT, "page", "weight", "client")),
+    "largest": (features.EXTREMES, _extremes("largest", ORDER, "customer", "size", "rush?none")),
+}
+"""Families of measures that are more than sums, each with the feature that it is of."""
 
 FAMILIES: Final[Mapping[str, Family]] = {
-    **{name: OTHERS[name] for name in ("bins", "busy", "ranked", "pace", "tapped")},
-    "orders": _ORDERS,
-    "tags": (*OTHERS["tags"], _paged(OTHERS["tags"][0], pk="TAGS", sk="TAG#{tags[]}")),
-    "per_client": _with_pages(OTHERS["per_client"], 0, 2),
-    "kept": _KEPT,
-    "visitors": _varied(_KEPT, name="visitors", pk="VISITORS"),
-    "soon": _varied(OTHERS["pace"], name="soon", pk="SOON#{page}", future_tolerance=timedelta(minutes=5)),
-    "live": _with_pages(_with_light(OTHERS["live"], "weight"), 0, 2),
-    "taps": _TAPS,
-    "presses": _varied(_TAPS, name="presses", pk="PRESSES"),
-    "purchases": _varied(_ORDERS, name="purchases", pk="PURCHASES"),
-    "held": _with_pages(OTHERS["held"], 0, 1),
+    "bins": _variants(
+        Aggregate("bins", ORDER, pk="BINS", sk="ALL", sizes=Histogram("size", bounds=(2, 4))),
+        {"measures": {"sizes": Histogram("size", exactly=(2, 4))}},
+    ),
+    "busy": _variants(
+        Aggregate("busy", ORDER, pk="BUSY", sk="ALL", orders=Count(), write_shards=4), {"where": Attr("price").gt(5)}
+    ),
+    "ranked": _variants(_RANKED, {"measures": {"total": Sum("size")}}),
+    "pace": _OF_PACE,
+    "soon": _named(_OF_PACE, "soon", pk="SOON#{page}", future_tolerance=timedelta(minutes=5)),
+    "tapped": _variants(_OF_TAPPED, {"measure": Sum("force")}),
+    "orders": _OF_ORDERS,
+    "purchases": _named(_OF_ORDERS, "purchases"),
+    "tags": [*_variants(_TAGS, {"where": Attr("size").ge(2)}), _paged([replace(_TAGS, pk="TAGS", sk="TAG#{tags[]}")])],
+    "per_client": [*_OF_VISITS, _OF_VISITS[0][:1], _paged(_OF_VISITS[0]), _paged(_OF_VISITS[2])],
+    "kept": _OF_KEPT,
+    "visitors": _named(_OF_KEPT, "visitors"),
+    "live": _named(_OF_KEPT, "live", on_expiry="subtract"),
+    "taps": _OF_TAPS,
+    "presses": _named(_OF_TAPS, "presses"),
+    "held": _named(_OF_TAPS, "held", on_expiry="subtract"),
     **{name: family for name, (_, family) in MEASURED.items()},
 }
 
@@ -120,30 +233,58 @@ _OTHER_NAME: Final = _NEW_NAMES | {new: old for old, new in _NEW_NAMES.items()}
 
 STOCK: Final = Counter("stock", by=("aisle", "sku"), stock=Count(), sold=Count())
 _SHELVES: Final = Aggregate("shelves", STOCK, by="aisle", skus=Count(), in_stock=Sum("stock"))
-_DIRECT: Final = (
-    Subject(STOCK, lambda _: []),
-    Subject(_SHELVES, lambda group: [((group["aisle"],), {"skus": ONE, "in_stock": group["stock"]})]),
-)
+_DIRECT: Final = (STOCK, _SHELVES)
 """A counter, and an aggregate of its groups, which every deployment declares."""
 
-_SUBJECTS: Final = {
-    signature(subject.declaration): subject
-    for subject in (*_DIRECT, *(subject for family in FAMILIES.values() for row in family for subject in row))
+
+def signature(declaration: Declaration) -> tuple[Any, ...]:
+    """What a declaration counts."""
+    source, name = declaration.source, declaration.name
+    below = signature(source) if isinstance(source, Aggregate) else source.name
+    if isinstance(declaration, Window):
+        return name, below, declaration.pk, declaration.time, repr(declaration.measure), repr(declaration.where)
+    measures = sorted((key, repr(measure)) for key, measure in declaration.measures.items())
+    counted = declaration.pk, declaration.sk, repr(measures), repr(declaration.where), declaration.on_expiry
+    return name, below, *counted, declaration.pages
+
+
+_DECLARED: Final = {
+    signature(each): each
+    for each in (*_DIRECT, *(each for family in FAMILIES.values() for variant in family for each in variant))
 }
+NAMES: Final = frozenset(each.name for each in _DECLARED.values())
+
+
+@lru_cache(maxsize=1024)
+def own(declaration: Declaration) -> Any:
+    """The declaration here that a registered one must be."""
+    return _DECLARED[signature(declaration)]
+
+
+def armed(declaration: Declaration) -> Declaration:
+    """The declaration with thresholds over its first measure, if it may have some."""
+    measure = first_measure(declaration)
+    if measure is None or not isinstance(declaration, Aggregate):
+        return declaration
+    found = (
+        Threshold(f"{declaration.name}-up", None, at=_LEVELS, measure=measure),
+        Threshold(f"{declaration.name}-all", None, at=_LEVELS, measure=measure, direction="both", burst="highest"),
+    )
+    return replace(declaration, _thresholds=found)
+
+
+def first_measure(declaration: Declaration) -> str | None:
+    """The measure that thresholds watch; None of what has none, or has several items per group."""
+    is_measured = declaration.name.removesuffix(MEMBERS) in MEASURED
+    if not isinstance(declaration, Aggregate) or declaration.write_shards > 1 or is_measured:
+        return None
+    [(name, measure), *_] = declaration.measures.items()
+    return name if isinstance(measure, Count | Sum) else None
 
 
 _THRESHOLDS: Final[Mapping[str, Sequence[Threshold]]] = {
-    subject.declaration.name: found
-    for subject in _SUBJECTS.values()
-    if (found := getattr(armed(subject.declaration), "_thresholds", ()))
+    each.name: found for each in _DECLARED.values() if (found := getattr(armed(each), "_thresholds", ()))
 }
-
-
-NAMES: Final = frozenset(subject.declaration.name for subject in _SUBJECTS.values())
-
-
-def subject_of(declaration: Declaration) -> Subject:
-    return _SUBJECTS[signature(declaration)]
 
 
 def thresholds_of(name: str) -> Sequence[Threshold]:
@@ -195,14 +336,13 @@ class Deployments:
         self._attributes = 0
 
     @property
-    def subjects(self) -> list[Subject]:
-        drawn = [subject for name, variant in self.made[-1].items() for subject in FAMILIES[name][variant]]
-        return [*_DIRECT, *drawn]
+    def declared(self) -> list[Declaration]:
+        return [*_DIRECT, *(each for name, variant in self.made[-1].items() for each in FAMILIES[name][variant])]
 
     @property
-    def deployed(self) -> list[Subject]:
+    def deployed(self) -> tuple[Declaration, ...]:
         """The same, over events with the attributes that are declared now."""
-        return [replace(subject, declaration=armed(self._attributed(subject.declaration))) for subject in self.subjects]
+        return tuple(armed(self._attributed(each)) for each in self.declared)
 
     def change_attributes(self) -> frozenset[str]:
         """Declare others, or none, for the next deployment; return the names that it concerns."""
@@ -223,10 +363,6 @@ class Deployments:
             f"extra{self._attributes}": Attribute(str, required=False),
         }
         return replace(declaration, source=replace(source, attributes=known))
-
-    @property
-    def declared(self) -> list[Declaration]:
-        return [subject.declaration for subject in self.subjects]
 
     def change(self, *, renames: bool = True) -> tuple[str, frozenset[str]]:
         """Deploy something else; return what is meant by it, and the names that it concerns."""
@@ -254,6 +390,4 @@ class Deployments:
             now |= {n: (now[n] + draw.randrange(1, len(FAMILIES[n]))) % len(FAMILIES[n]) for n in names}
         before, self.made = self.made[-1], [*self.made, now]
         concerned = [(name, deployment[name]) for name in names for deployment in (before, now) if name in deployment]
-        return kind, frozenset(
-            subject.declaration.name for name, variant in concerned for subject in FAMILIES[name][variant]
-        )
+        return kind, frozenset(each.name for name, variant in concerned for each in FAMILIES[name][variant])

@@ -17,10 +17,9 @@ from simulation.faults.faulty_client import FaultPlan
 from simulation.memory_table import MemoryTable
 from simulation.pairs import features
 from simulation.pairs.calls import Caller, Runner, Work
-from simulation.pairs.declared import Deployments, is_deriving, root_source
+from simulation.pairs.declared import MEASURED, Deployments, is_deriving, root_source
 from simulation.pairs.features import Forced
 from simulation.pairs.ledger import HeardClient, Ledger, Purpose
-from simulation.pairs.measured import MEASURED
 from simulation.schedules.backend import MakeBackend
 from simulation.schedules.deliveries import MAX_AGE, Deliveries, drawn
 from simulation.schedules.function import Function

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Window
@@ -14,9 +15,9 @@ from dynamodb_counters._reads.events import Explanation, Line, explain
 from dynamodb_counters._reads.question import Question
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import utc
+from simulation.oracle.aggregates import DAY_BUCKET, Group, Parts
 from simulation.pairs import features
 from simulation.pairs.engine import Act, Engine
-from simulation.pairs.subjects import Group, Parts
 from simulation.pairs.truth import Truth, nonzero
 
 _HOUR: Final = 3600
@@ -26,7 +27,9 @@ LINES: Final = "lines compared while all else goes on"
 SHOWN: Final = "difference shown"
 WAITS: Final = "group explained for which something waits"
 
-_Lines = Counter[tuple[tuple[str, ...], tuple[tuple[str, Decimal], ...]]]
+_SLOT: Final = re.compile(r"[mh]\d\d(\.t)?|total\.t")
+
+_Lines = Counter[tuple[tuple[str, ...], tuple[tuple[str, Fraction], ...]]]
 """What identifies an event, and what it adds; how often."""
 
 
@@ -82,6 +85,7 @@ class Explaining:
             (each.name, group if isinstance(each, Window) else group[: len(group_fields(each))])
             for each in among
             for group in truth.of(each)
+            if not (isinstance(each, Window) and group[-1].startswith(DAY_BUCKET))
         }
 
     def _explained(self, table: Table, declaration: Declaration, group: Group) -> Explanation:
@@ -96,8 +100,8 @@ class Explaining:
         self._engine.note(features.EXPLAINED, [declaration.name])
         sums = _sums(found.lines)
         for name, number in found.difference.items():
-            sums[name] += Decimal(number)
-        if nonzero(dict(sums)) != _decimals(found.numbers):
+            sums[name] += Fraction(number)
+        if nonzero(dict(sums)) != _fractions(found.numbers):
             self._wrong(declaration, group, f"the lines come to {dict(sums)}, not to {found}")
         after = self._truth()
         is_same = not isinstance(declaration.source, Aggregate) and declaration == after.registered.get(
@@ -126,7 +130,7 @@ class Explaining:
         engine, name = self._engine, declaration.name
         if truth.waits(name):
             engine.reached[WAITS] += 1
-        elif _decimals(found.difference) != wanted:
+        elif _fractions(found.difference) != wanted:
             self._wrong(declaration, group, f"differs by {found.difference}, expected {wanted}")
         elif bool(found.reason) != bool(wanted):
             self._wrong(declaration, group, f"{wanted} is explained by {found.reason!r}")
@@ -142,22 +146,22 @@ def _lines(shown: Iterable[tuple[tuple[str, ...], Group, Parts]], group: Group) 
     return Counter((key, numbers) for key, numbers in among if numbers)
 
 
-def _numbers(parts: Mapping[str, Any]) -> tuple[tuple[str, Decimal], ...]:
-    # Changes of a level are explained; when they were is no number of their own.
-    counts = {name: Decimal(part) for name, part in parts.items() if name not in (SCORE, "total.t")}
+def _numbers(parts: Mapping[str, Any]) -> tuple[tuple[str, Fraction], ...]:
+    # Changes of a level are explained; when they were, and in which slots, is no number of their own.
+    counts = {name: Fraction(part) for name, part in parts.items() if name != SCORE and not _SLOT.fullmatch(name)}
     return tuple(sorted(nonzero(counts).items()))
 
 
-def _decimals(numbers: Mapping[str, Any]) -> dict[str, Decimal]:
-    return {name: Decimal(number) for name, number in numbers.items()}
+def _fractions(numbers: Mapping[str, Any]) -> dict[str, Fraction]:
+    return {name: Fraction(number) for name, number in numbers.items()}
 
 
-def _sums(lines: Iterable[Line]) -> defaultdict[str, Decimal]:
+def _sums(lines: Iterable[Line]) -> defaultdict[str, Fraction]:
     return _sums_of(Counter(((), _numbers(line.adds)) for line in lines))
 
 
-def _sums_of(lines: _Lines) -> defaultdict[str, Decimal]:
-    sums: defaultdict[str, Decimal] = defaultdict(Decimal)
+def _sums_of(lines: _Lines) -> defaultdict[str, Fraction]:
+    sums: defaultdict[str, Fraction] = defaultdict(Fraction)
     for (_, numbers), count in lines.items():
         for name, number in numbers:
             sums[name] += count * number

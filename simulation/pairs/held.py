@@ -10,7 +10,7 @@ from typing import Any, Final
 from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.groups import values_of
 from dynamodb_counters._items.conversions import unescape
-from simulation.pairs.subjects import Group
+from simulation.oracle.aggregates import Group
 
 Image = Mapping[str, Any]
 

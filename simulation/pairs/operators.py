@@ -20,10 +20,9 @@ from dynamodb_counters._writes.leases import Leases
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.oracle.truth import is_image
 from simulation.pairs import features
-from simulation.pairs.declared import STOCK
+from simulation.pairs.declared import STOCK, TAP, VISIT
 from simulation.pairs.engine import Act, Engine
 from simulation.pairs.ledger import Purpose
-from simulation.pairs.subjects import TAP, VISIT
 
 _QUOTA: Final = Quota("calls", limit=12, per=timedelta(hours=1), portion=4)
 

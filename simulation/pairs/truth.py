@@ -8,31 +8,38 @@ counter's is what calls have added and taken.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Event, Items
 from dynamodb_counters._items.table_schema import SCORE
 from dynamodb_counters._quarantine.quarantine import read_quarantine_item, unpack
+from simulation.oracle.aggregates import (
+    UNCOUNTABLE,
+    Counted,
+    Group,
+    Groups,
+    Parts,
+    Row,
+    add_all,
+    added,
+    added_by_groups,
+)
 from simulation.oracle.chunks import ROW_SIGNS, rows_of
-from simulation.oracle.specs import UNCOUNTABLE
 from simulation.oracle.truth import is_expiry
 from simulation.pairs.cuts import Cuts, Image, Position
-from simulation.pairs.declared import subject_of
+from simulation.pairs.declared import ORDER, own
 from simulation.pairs.ledger import Ledger, Numbers, Place
-from simulation.pairs.subjects import ORDER, Group, Parts, Values
 from simulation.schedules.backend import Backend
-
-Groups = dict[Group, Parts]
 
 _SIGNS: Final = {"NewImage": 1, "OldImage": -1}
 _SCANNED: Final = "run~"
 """Comes before a run's id in the place of a shard, where its scan has met an image."""
 
-Signed = list[tuple[Values, int]]
+Signed = list[tuple[Row, int]]
 """Events of an image, each with its sign."""
 
 Shown = tuple[tuple[str, ...], Group, Parts]
@@ -117,12 +124,12 @@ class Truth(Cuts):
         What goes later is no concern of the run: its log says that the group counts it.
         """
         declaration = self.registered[name]
-        groups: defaultdict[Group, Parts] = defaultdict(dict)
-        _add_all(groups, [(group, self.spoiled.get((name, group), {}))], -1)
+        groups: Groups = {}
+        add_all(groups, [(group, self.spoiled.get((name, group), {}))], -1)
         if not isinstance(declaration.source, Aggregate):
             for image, sign in self._kept(declaration, run):
-                added = _added(declaration, image)
-                _add_all(groups, [(place, ranked(declaration, parts)) for place, parts in added], -sign)
+                counted = _added(declaration, image)
+                add_all(groups, [(place, ranked(declaration, parts)) for place, parts in counted], -sign)
         return nonzero(groups[group])
 
     def must_wait(self, declaration: Declaration) -> Counter[str]:
@@ -155,7 +162,7 @@ class Truth(Cuts):
         """Whether such a group must be: its events expire, or one was gone, by a run's cut, and still counts."""
         declaration = self.registered[name]
         # A definition says nothing of how long events stay.
-        source = subject_of(declaration).declaration.source
+        source = own(declaration).source
         if declaration.on_expiry != "keep" or isinstance(source, Direct):
             return False
         if isinstance(source, Event | Aggregate) and source.retention is not None:
@@ -169,40 +176,29 @@ class Truth(Cuts):
     # Groups
 
     def of(self, declaration: Declaration) -> Groups:
-        groups: defaultdict[Group, Parts] = defaultdict(dict)
-        if isinstance(declaration.source, Direct):
+        groups: Groups = {}
+        source: Any = declaration.source
+        if isinstance(source, Direct):
             self._add_direct(groups, declaration)
-        elif isinstance(declaration.source, Aggregate):
-            self._add_groups(groups, declaration, declaration.source, self.of(declaration.source))
+        elif isinstance(source, Aggregate):
+            add_all(groups, [(group, parts) for _, group, parts in added_by_groups(own(declaration), self.of(source))])
         else:
             self._add_events(groups, declaration)
         for (name, group), parts in self.spoiled.items():
             counts = {each: number for each, number in parts.items() if each != SCORE}
-            _add_all(groups, [(group, counts)] if name == declaration.name else [], 1)
+            add_all(groups, [(group, counts)] if name == declaration.name else [])
         return {group: kept for group, parts in groups.items() if (kept := nonzero(parts))}
 
-    def _add_groups(
-        self, groups: defaultdict[Group, Parts], declaration: Declaration, below: Aggregate, groups_below: Groups
-    ) -> None:
-        subject = subject_of(declaration)
-        if subject.together is not None:
-            _add_all(groups, subject.together(groups_below), 1)
-            return
-        for group, parts in groups_below.items():
-            zero = dict.fromkeys(below._attributes, Decimal(0))
-            values = {**zero, **parts, **dict(zip(below.fields, group, strict=True))}
-            _add_all(groups, subject.counted(values), 1)
-
-    def _add_events(self, groups: defaultdict[Group, Parts], declaration: Declaration) -> None:
+    def _add_events(self, groups: Groups, declaration: Declaration) -> None:
         """Add what items show, what has expired and is kept, less what waits."""
         for item in self._items:
-            _add_all(groups, _added(declaration, item), 1)
+            add_all(groups, _added(declaration, item))
         for image, sign in self._kept(declaration):
-            _add_all(groups, _added(declaration, image), sign)
+            add_all(groups, _added(declaration, image), sign)
         for entry in self._entries:
             keeps = entry.has_gone and declaration.on_expiry != "subtract"
             if not keeps and self._awaits(entry, declaration.name):
-                _add_all(groups, _added(declaration, entry.image), -entry.sign)
+                add_all(groups, _added(declaration, entry.image), -entry.sign)
 
     def _kept(self, declaration: Declaration, run: str = "") -> Iterator[tuple[Image, int]]:
         """Images that have gone since a name's cut, and that it keeps counted; up to another run's cut."""
@@ -217,20 +213,11 @@ class Truth(Cuts):
         """What items show now: what identifies an event, an item or a group of the source, and what it adds where."""
         source: Any = declaration.source
         if isinstance(source, Aggregate):
-            below = self.of(source)
-            subject = subject_of(declaration)
-            if subject.together is not None:
-                return [((), group, parts) for group, parts in subject.together(below)]
-            found = []
-            for group in below:
-                groups: defaultdict[Group, Parts] = defaultdict(dict)
-                self._add_groups(groups, declaration, source, {group: below[group]})
-                found += [(group, one, parts) for one, parts in groups.items()]
-            return found
+            return added_by_groups(own(declaration), self.of(source))
         return [
             (_key_of(declaration, item, values), group, parts)
             for item in self._items
-            for values, sign in _events_of(item, subject_of(declaration).declaration)
+            for values, sign in _events_of(item, declaration)
             for group, parts in _added_by(declaration, values, sign)
         ]
 
@@ -239,11 +226,11 @@ class Truth(Cuts):
         images = [[record["dynamodb"].get(name) or {} for name in _SIGNS] for _, record in self.history]
         return sum(any(_events_of(image, declaration) for image in both) for both in images)
 
-    def _add_direct(self, groups: defaultdict[Group, Parts], declaration: Declaration) -> None:
+    def _add_direct(self, groups: Groups, declaration: Declaration) -> None:
         for (name, (pk, sk)), parts in self._ledger.direct.items():
             if name == declaration.name:
                 values = {**declaration._pk_template.parse(pk), **declaration._sk_template.parse(sk)}
-                _add_all(groups, [(tuple(values[field] for field in declaration.fields), parts)], 1)
+                add_all(groups, [(tuple(values[field] for field in declaration.fields), parts)])
 
     # The table
 
@@ -328,23 +315,21 @@ def _events_of(item: Image, declaration: Declaration) -> Signed:
     return [(_values(item), 1)] if kind in (source.name, f"{source.name}#once") else []
 
 
-def _added(declaration: Declaration, item: Image) -> list[tuple[Group, Parts]]:
+def _added(declaration: Declaration, item: Image) -> Counted:
     """Contributions of an item, by group; none where it cannot be counted."""
-    events = _events_of(item, subject_of(declaration).declaration)
-    return [each for values, sign in events for each in _added_by(declaration, values, sign)]
+    return [each for values, sign in _events_of(item, declaration) for each in _added_by(declaration, values, sign)]
 
 
-def _added_by(declaration: Declaration, values: Values, sign: int) -> list[tuple[Group, Parts]]:
+def _added_by(declaration: Declaration, values: Row, sign: int) -> Counted:
     """Contributions of an event that an item shows."""
     try:
-        counted = subject_of(declaration).counted(values)
-    except (*UNCOUNTABLE, TypeError):
-        # A text compares with no number.
+        counted = added(own(declaration), values)
+    except UNCOUNTABLE:
         return []
     return [(group, {name: sign * part for name, part in parts.items()}) for group, parts in counted]
 
 
-def _key_of(declaration: Declaration, item: Image, values: Values) -> tuple[str, ...]:
+def _key_of(declaration: Declaration, item: Image, values: Row) -> tuple[str, ...]:
     source = declaration.source
     return (
         tuple(str(values[name]) for name in source.fields)
@@ -357,8 +342,8 @@ def _is_malformed(declaration: Declaration, item: Image) -> bool:
     """Whether an item cannot be counted."""
     try:
         for values, _ in _events_of(item, declaration):
-            subject_of(declaration).counted(values)
-    except (InvalidOperation, TypeError):
+            added(own(declaration), values)
+    except UNCOUNTABLE:
         return True
     return False
 
@@ -378,13 +363,6 @@ def _plain(value: Mapping[str, Any]) -> Any:
     if kind in ("N", "NULL"):
         return Decimal(content) if kind == "N" else None
     return [_plain(each) for each in content] if kind == "L" else content
-
-
-def _add_all(groups: defaultdict[Group, Parts], added: Iterable[tuple[Group, Parts]], sign: int) -> None:
-    for group, parts in added:
-        held = groups[group]
-        for name, part in parts.items():
-            held[name] = held.get(name, Decimal(0)) + sign * part
 
 
 def nonzero(parts: Parts) -> Parts:

@@ -11,9 +11,8 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept, accept_many, retract
 from dynamodb_counters._writes.direct_counts import record_once
 from simulation.pairs import features
-from simulation.pairs.declared import POISON
+from simulation.pairs.declared import ORDER, POISON, TAP, VISIT, signature
 from simulation.pairs.engine import Act, Engine
-from simulation.pairs.subjects import ORDER, TAP, VISIT, signature
 from simulation.schedules.backend import Backend
 
 _PAGES: Final = "ab"

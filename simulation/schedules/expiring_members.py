@@ -10,12 +10,11 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from dynamodb_counters import Counters, Distinct, Event
-from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._timeline.tiers import DAY, HOUR
 from simulation.faults.faulty_client import FaultPlan
@@ -50,11 +49,6 @@ _Member = tuple[str, str, str]
 """Site, day, client."""
 
 
-@dataclass(frozen=True)
-class _Part:
-    declaration: Declaration
-
-
 class ExpiringMembers:
     """One schedule; its seed decides everything."""
 
@@ -68,7 +62,7 @@ class ExpiringMembers:
         vars(self._counters._table)["threads"] = 1
         self._faults = FaultPlan(rng, rng.choice((0.0, 0.03, 0.1)), 200)
         self._sleepy = rng.random() < 0.5
-        self._function = Function(backend, rng, self._faults, [_Part(part) for part in self._visitors._parts])
+        self._function = Function(backend, rng, self._faults, self._visitors._parts)
         settings = replace(drawn(rng, math.inf), retention_seconds=math.inf)
         self._deliveries = Deliveries(backend, rng, self._faults, self._function, settings)
         self._events: list[dict[str, Any]] = []

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from dynamodb_counters._declarations import Declaration
 from dynamodb_counters.errors import CheckpointError
 from simulation.delivery.event_source_mapping import Delivery
 from simulation.faults.actors import Crashed
 from simulation.faults.faulty_client import Fault, FaultPlan
-from simulation.oracle.specs import Declares, declarations
 from simulation.schedules import coverage
 from simulation.schedules.backend import Backend
 from simulation.schedules.sandbox import LONGEST_INVOCATION, Invocation, Sandbox
@@ -31,7 +31,7 @@ class Function:
         backend: Backend,
         rng: random.Random,
         faults: FaultPlan,
-        specs: Sequence[Declares],
+        declared: Sequence[Declaration],
         fails_for: str = "",
         *,
         make_sandbox: Callable[..., Sandbox] = Sandbox,
@@ -41,7 +41,7 @@ class Function:
         self._random = rng
         self._faults = faults
         self._timeout = rng.choice((60.0, LONGEST_INVOCATION, LONGEST_INVOCATION))
-        self._declarations = declarations(specs)
+        self._declarations = tuple(declared)
         self.fails_for = fails_for
         """The declaration for which its code fails on some events."""
         self._deployment = 0
@@ -55,13 +55,13 @@ class Function:
         """Invocations that failed, or waited for long, without a fault."""
         self.paused = 0.0
 
-    def deploy(self, specs: Sequence[Declares], *, stragglers: bool = False) -> None:
+    def deploy(self, declared: Sequence[Declaration], *, stragglers: bool = False) -> None:
         """Serve what is invoked from now on by new sandboxes; `stragglers` are invoked on."""
         if stragglers:
             self._stragglers += self._warm
         else:
             self._stragglers.clear()
-        self._declarations = declarations(specs)
+        self._declarations = tuple(declared)
         self._deployment += 1
         self._has_stragglers = stragglers
         self._warm.clear()

@@ -77,7 +77,9 @@ class Schedule:
         self._forgets = rng.random() < 0.5
         settings = drawn(rng, MAX_AGE)
         self._failing = rng.choice(self._deployments.current).name if kind.mended else ""
-        self._function = Function(self._backend, rng, self._faults, self._deployments.current, self._failing)
+        self._function = Function(
+            self._backend, rng, self._faults, declarations(self._deployments.current), self._failing
+        )
         self._deliveries = Deliveries(self._backend, rng, self._faults, self._function, settings)
         self._reached: Counter[str] = self._function.reached
 
@@ -195,7 +197,7 @@ class Schedule:
         """Deploy something else; invocations of the one before run on, and some of its processes are invoked again."""
         if self._random.random() < 0.5 and len(self._deployments.made) < _MOST_DEPLOYMENTS:
             self._reached[coverage.REDECLARED] += 1
-            self._function.deploy(self._deployments.change(), stragglers=self._random.random() < 0.5)
+            self._function.deploy(declarations(self._deployments.change()), stragglers=self._random.random() < 0.5)
             self._deliveries.abandon(0.3)
 
     def _mend(self) -> None:
@@ -230,7 +232,7 @@ class Schedule:
     def _deploy(self) -> None:
         if self._random.random() < 0.5:
             self._reached[coverage.DEPLOYED] += 1
-            self._function.deploy(self._deployments.reorder())
+            self._function.deploy(declarations(self._deployments.reorder()))
             self._deliveries.abandon(0.5)
 
     def _fail_for_hours(self) -> None:

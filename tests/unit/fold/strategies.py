@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Attr, Average, Condition, Count, Distinct, Event, Histogram, Items, Sum
 from dynamodb_counters._declarations import Declarable
-from tests.unit.fold.oracle import attributes, fields
+from simulation.oracle.aggregates import attributes, fields
 
 Source = Event | Items
 

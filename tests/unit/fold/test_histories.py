@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from dynamodb_counters import Aggregate, Event, Items
+from dynamodb_counters import Aggregate, Average, Event, Histogram, Items
 from dynamodb_counters._declarations import Declarable
-from tests.unit.fold.oracle import count
+from simulation.oracle.aggregates import Parts, count, text
 from tests.unit.fold.strategies import FOREIGN, GAME, NOWHERE, declared, values
 from tests.unit.fold.world import World
 
@@ -31,13 +31,22 @@ _steps = st.one_of(
 
 def _expected(aggregate: Aggregate, live: Sequence[Item], expired: Sequence[Item]) -> dict[Any, Any]:
     groups = count(aggregate, live, expired)
-    return {group: measures for group, measures in groups.items() if not _is_nothing(measures)}
+    return {group: _measures(aggregate, parts) for group, parts in groups.items() if any(parts.values())}
 
 
-def _is_nothing(measures: dict[str, Any]) -> bool:
-    return not any(
-        any(part.values()) if isinstance(part, dict) else part for part in measures.values() if part != (0, 0)
-    )
+def _measures(aggregate: Aggregate, parts: Parts) -> dict[str, Any]:
+    """Parts as they are read."""
+    found: dict[str, Any] = {}
+    for name, measure in aggregate.measures.items():
+        if isinstance(measure, Average):
+            found[name] = parts.get(f"{name}.sum", 0), parts.get(f"{name}.count", 0)
+        elif isinstance(measure, Histogram):
+            below = [f"<{text(measure.bounds[0])}"] if measure.bounds else []
+            bins = [*below, *measure.exactly, *measure.bounds]
+            found[name] = {each: parts.get(f"{name}.{text(each)}", 0) for each in bins}
+        else:
+            found[name] = parts.get(name, 0)
+    return found
 
 
 def _same(found: Any, expected: Any) -> bool:
