@@ -28,8 +28,7 @@ from dynamodb_counters import (
 from dynamodb_counters._items.conversions import require_storable
 from dynamodb_counters._writes.event_items import typed_item
 from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE
-from simulation.clock import VirtualClock
-from simulation.memory_table import MemoryTable
+from simulation.clock import EPOCH
 from tests.unit.writes.clients import ScriptedClient, failure
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
@@ -83,12 +82,8 @@ def test_an_event_that_dynamodb_refuses_raises_with_its_reason() -> None:
         counters.accept(_VIEW, _ONE)
 
 
-def test_a_packed_event_that_comes_too_late_or_too_early_raises() -> None:
-    clock = VirtualClock()
-    table: Any = MemoryTable(clock, 1, 1)
-    counters = Counters(table.name, client=table, clock=clock)
-
-    for at, expected in ((0, "a time in the last 1 day"), (clock() + 10**6, "a time at most 0:15:00 ahead of now")):
+def test_a_packed_event_that_comes_too_late_or_too_early_raises(counters: Counters) -> None:
+    for at, expected in ((0, "a time in the last 1 day"), (EPOCH + 10**6, "a time at most 0:15:00 ahead of now")):
         with pytest.raises(RejectedEventError, match=r"^invalid at=") as refused:
             counters.accept(_HIT, {**_ONE, "at": int(at)})
         assert refused.value.argument == "at"
@@ -110,16 +105,13 @@ def test_a_table_without_a_name_is_refused_by_the_argument_it_has() -> None:
             Counters(wrong)
 
 
-def _many() -> Outcomes:
-    table: Any = MemoryTable(VirtualClock(), 1, 1)
-    counters = Counters(table.name, client=table)
+@pytest.fixture
+def outcomes(counters: Counters) -> Outcomes:
     counters.accept(_VIEW, {**_ONE, "n": 1})
     return counters.accept_many(_VIEW, [{**_ONE, "n": 1}, {"url": "/"}, {**_ONE, "n": 2}, {**_ONE, "id": 2}, {"id": 1}])
 
 
-def test_many_outcomes_are_distinguished_and_summed_up() -> None:
-    outcomes = _many()
-
+def test_many_outcomes_are_distinguished_and_summed_up(outcomes: Outcomes) -> None:
     assert [outcome.status for outcome in outcomes] == ["duplicate", "rejected", "conflict", "accepted", "rejected"]
     assert [outcomes.indexes(status) for status in OutcomeStatus] == [[3], [0], [2], [1, 4], [], []]
     assert outcomes.indexes("accepted", "conflict") == [2, 3]
@@ -129,11 +121,11 @@ def test_many_outcomes_are_distinguished_and_summed_up() -> None:
     assert str(outcomes) == f"1 accepted, 1 duplicate, 1 conflict, 2 rejected: {first}"
 
 
-def test_many_outcomes_raise_for_the_first_that_was_rejected() -> None:
+def test_many_outcomes_raise_for_the_first_that_was_rejected(outcomes: Outcomes) -> None:
     with pytest.raises(
         RejectedEventError, match=r"^event 1: invalid id=None: .*; 1 more of 5 events were rejected$"
     ) as it:
-        _many().raise_for_rejected()
+        outcomes.raise_for_rejected()
 
     assert (it.value.argument, it.value.value) == ("id", None)
 

@@ -10,10 +10,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamodb_counters import Counters, Event, Packed
+from dynamodb_counters import Event, Packed
 from dynamodb_counters._items.chunks import decode_chunk
-from simulation.clock import VirtualClock
-from simulation.memory_table import MemoryTable
+from tests.unit.writes.conftest import Site
 
 _PACKED = Packed("at", timedelta(minutes=10), parts=3, partition_by="shop", chunk_bytes=1024)
 _SALE = Event("sale", pk="SHOP#{shop}", sk="T#{at}#{till}", packed=_PACKED)
@@ -28,30 +27,16 @@ _NOTES = st.one_of(st.none(), st.text(max_size=20), st.binary(max_size=300), _WH
 _SALES = st.fixed_dictionaries({"shop": _KEYS, "till": _KEYS, "at": st.sampled_from([0, 0, 599, 600]), "note": _NOTES})
 
 
-class _World:
-    def __init__(self) -> None:
-        self.clock = VirtualClock()
-        self.table: Any = MemoryTable(self.clock)
-        self.table.page_items = 2
-        self._begin = int(self.clock.now) // 600 * 600 - 600
-        self._sales = count()
-
-    def process(self) -> Counters:
-        return Counters(self.table.name, client=self.table, clock=self.clock)
-
-    def sale(self, drawn: dict[str, Any]) -> dict[str, Any]:
-        return {**drawn, "at": self._begin + drawn["at"], "n": next(self._sales)}
-
-    def live(self) -> list[dict[str, Any]]:
-        """The events that a log comes to, by its signs."""
-        live: list[dict[str, Any]] = []
-        for item in sorted(self.table.items(), key=lambda item: (item["pk"]["S"], item["sk"]["S"])):
-            for row in decode_chunk(item["_chunk"]).all_rows() if "_chunk" in item else []:
-                if row.sign == "+":
-                    live.append(dict(row.values))
-                elif row.sign == "-":
-                    live.remove(dict(row.values))
-        return live
+def _live(site: Site) -> list[dict[str, Any]]:
+    """The events that a log comes to, by its signs."""
+    live: list[dict[str, Any]] = []
+    for item in sorted(site.table.items(), key=lambda item: (item["pk"]["S"], item["sk"]["S"])):
+        for row in decode_chunk(item["_chunk"]).all_rows() if "_chunk" in item else []:
+            if row.sign == "+":
+                live.append(dict(row.values))
+            elif row.sign == "-":
+                live.remove(dict(row.values))
+    return live
 
 
 def _key(sale: dict[str, Any]) -> tuple[str, str]:
@@ -65,11 +50,13 @@ def _key(sale: dict[str, Any]) -> tuple[str, str]:
     )
 )
 def test_any_history_comes_to_what_a_dict_comes_to(history: list[tuple[str, int, list[dict[str, Any]]]]) -> None:
-    world = _World()
-    processes = [world.process() for _ in range(3)]
+    site, number = Site(), count()
+    site.table.page_items = 2
+    begin = int(site.clock()) // 600 * 600 - 600
+    processes = [site.process() for _ in range(3)]
     there: dict[tuple[str, str], dict[str, Any] | None] = {}
     for act, index, drawn in history:
-        sales = [world.sale(one) for one in drawn]
+        sales = [{**sale, "at": begin + sale["at"], "n": next(number)} for sale in drawn]
         if act == "retract":
             for sale in sales:
                 # Only the key decides which one is meant.
@@ -85,5 +72,5 @@ def test_any_history_comes_to_what_a_dict_comes_to(history: list[tuple[str, int,
         assert [outcome.status for outcome in outcomes] == wanted
 
     live = [sale for sale in there.values() if sale is not None]
-    assert sorted(int(row["n"]["N"]) for row in world.live()) == sorted(sale["n"] for sale in live)
-    assert {outcome.status for outcome in world.process().accept_many(_SALE, live)} <= {"duplicate"}
+    assert sorted(int(row["n"]["N"]) for row in _live(site)) == sorted(sale["n"] for sale in live)
+    assert {outcome.status for outcome in site.process().accept_many(_SALE, live)} <= {"duplicate"}
