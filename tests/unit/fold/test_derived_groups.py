@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from dynamodb_counters import Aggregate, Attribute, Count, Event, Histogram, InvalidArgumentError, Sum
+from dynamodb_counters import Aggregate, Count, Event, Histogram, InvalidArgumentError, Sum
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._items.conditions import number_reader, text_reader
 from dynamodb_counters.testing import QuarantinedRecordsError
@@ -32,35 +32,6 @@ def test_a_value_without_a_class_waits_in_quarantine(status: Any) -> None:
         counters.accept(_REQUEST, {"id": "1", "at": _NOON, "revision": 1, "status": status})
 
         assert len(list(counters.quarantined())) == 1
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "expected"),
-    [
-        ("status:class", 500, "a class from '1xx' to '9xx'"),
-        ("ms:class?none", "5", "a class from '1xx' to '9xx', or 'none'"),
-        ("at:day", "20", "a UTC day such as '2026-11-20'"),
-    ],
-)
-def test_a_read_of_a_text_that_no_group_has_is_refused(field: str, value: object, expected: str) -> None:
-    by = Aggregate("by", _REQUEST, by=("status:class", "ms:class?none", "at:day"))
-    values = {"status:class": "5xx", "ms:class?none": "none", "at:day": "2026-11-20"}
-    with counters_in_memory([by]) as counters:
-        assert counters.get(by, values)["by"] == 0
-        with pytest.raises(InvalidArgumentError) as refused:
-            counters.get(by, values | {field: value})
-
-    assert str(refused.value).startswith(f"invalid {field}={str(value)!r}: expected {expected}")
-
-
-def test_a_default_can_be_read_besides_what_the_attribute_can_be() -> None:
-    event = Event("e", key="id", attributes={"id": str, "size": Attribute(int, required=False)})
-    sizes = Aggregate("sizes", event, by="size?free")
-    with counters_in_memory([sizes]) as counters:
-        counters.accept(event, {"id": "1"})
-        assert counters.get(sizes, {"size?free": "free"})["sizes"] == 1
-        with pytest.raises(InvalidArgumentError, match="expected a whole number"):
-            counters.get(sizes, {"size?free": "pro"})
 
 
 @pytest.mark.parametrize("plain", [True, False])
