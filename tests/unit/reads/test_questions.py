@@ -119,7 +119,10 @@ _START, _END = _utc(2026, 1, 1), _utc(2026, 1, 2)
             for last in (0 * _DAY, -_DAY, 1.5 * _MINUTE, _MINUTE + _TICK, 5, None)
         ),
         ("last", [_DAY], {"as_of": _utc(1, 1, 1, 12)}, "years 1 to 9999"),
-        ("last", [_DAY], {"as_of": _START.replace(tzinfo=None)}, r"^invalid as_of=.*time zone"),
+        *(
+            ("last", [_DAY], {"as_of": as_of}, r"^invalid as_of=.*time zone")
+            for as_of in (_START.replace(tzinfo=None), "now", 1648473443)
+        ),
         *(("calendar", [period], {}, "^invalid period=") for period in ("decade", "", "Month", None, ["month"])),
         *(
             ("calendar", ["month"], {"anchor": anchor}, "^invalid anchor=.*: expected 1 to 31 of months, else 1")

@@ -132,27 +132,33 @@ def test_many_outcomes_raise_for_the_first_that_was_rejected(outcomes: Outcomes)
     assert (it.value.argument, it.value.value) == ("id", None)
 
 
-def test_many_outcomes_raise_for_what_has_failed() -> None:
-    outcomes = Outcomes(
-        [
-            ACCEPTED,
-            Outcome(OutcomeStatus.FAILED, "throttled"),
-            Outcome(OutcomeStatus.FAILED, "slow"),
-        ]
-    )
-
-    with pytest.raises(UnavailableError, match=r"^2 of 3 events, to be sent again: event 1: throttled$"):
-        outcomes.raise_for_rejected()
-    assert str(outcomes) == "1 accepted, 2 failed: event 1: throttled"
+_FAILED = [Outcome(OutcomeStatus.FAILED, reason) for reason in ("throttled", "slow")]
+_LATE, _BAD = Outcome(OutcomeStatus.TOO_LATE, "old"), Outcome(OutcomeStatus.REJECTED, "bad")
 
 
-def test_events_that_come_too_late_raise_as_rejected_ones_do() -> None:
-    late, bad = Outcome(OutcomeStatus.TOO_LATE, "old"), Outcome(OutcomeStatus.REJECTED, "bad")
-    outcomes = Outcomes([ACCEPTED, late, bad])
-
-    assert str(outcomes) == "1 accepted, 1 rejected, 1 too_late: event 1: old"
-    with pytest.raises(RejectedEventError, match=r"^event 1: old; 1 more of 3 events were rejected$"):
-        outcomes.raise_for_rejected()
+@pytest.mark.parametrize(
+    ("outcomes", "text", "error", "message"),
+    [
+        (
+            [ACCEPTED, *_FAILED],
+            "1 accepted, 2 failed: event 1: throttled",
+            UnavailableError,
+            "2 of 3 events, to be sent again: event 1: throttled",
+        ),
+        (
+            [ACCEPTED, _LATE, _BAD],
+            "1 accepted, 1 rejected, 1 too_late: event 1: old",
+            RejectedEventError,
+            "event 1: old; 1 more of 3 events were rejected",
+        ),
+    ],
+)
+def test_outcomes_raise_for_what_has_failed_or_comes_too_late(
+    outcomes: list[Outcome], text: str, error: type[Exception], message: str
+) -> None:
+    assert str(Outcomes(outcomes)) == text
+    with pytest.raises(error, match=f"^{message}$"):
+        Outcomes(outcomes).raise_for_rejected()
 
 
 def test_outcomes_without_a_rejected_event_raise_nothing() -> None:
