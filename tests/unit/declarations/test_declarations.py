@@ -132,28 +132,6 @@ def test_declarations_that_meet_are_refused(clash: str, check: Callable[[tuple[D
         assert refused.value.expected
 
 
-_NOTE = Event("note", pk="URL#{url}", sk="{id}")
-
-
-@pytest.mark.parametrize(
-    ("declarations", "events", "argument"),
-    [
-        ((_VIEWS,), [_NOTE], "pk"),
-        ((_window("recent", "URL#{url}"),), [Event("note", pk="URL#{url}", sk="{a}#{b}#{c}#{d}")], "pk"),
-        ((_VIEWS,), [Event("view", pk="V#{url}", sk="{id}")], "name"),
-        ((_VIEWS,), [Event("views", pk="V#{url}", sk="{id}")], "name"),
-        ((), [_NOTE, Event("memo", pk="URL#{url}", sk="{memo}")], "pk"),
-        ((), [Event("forger", pk="{a}#{b}", sk="{c}#{d}")], "pk"),
-    ],
-)
-def test_events_that_nothing_counts_are_checked_too(
-    declarations: tuple[Declaration, ...], events: list[Event], argument: str
-) -> None:
-    with pytest.raises(InvalidArgumentError) as refused:
-        require_consistent(declarations, events)
-    assert refused.value.argument == argument
-
-
 def test_events_that_are_counted_may_be_given_again() -> None:
     require_consistent((_VIEWS,), [_VIEW, Event("note", pk="NOTE#{url}", sk="{id}")])
 

@@ -56,6 +56,11 @@ _TEMPLATES: list[Any] = [
     *("", None, 5, [], {}, "{", "{}", "{a}{b}", "A#{a}x", "A#{a}#{a}", "100%", "x" * 2048),
     *(f"A#{{{reserved}}}" for reserved in ("pk", "sk", "ttl", "_type", "_bucket", "_shard")),
 ]
+_DERIVED: list[Any] = [
+    *("{at:week}", "{at:>10}", "{tags[]:day}", "{lines[].at:day}", "{lines[].sku}", "{at!r:day}", "{tags[]:class}"),
+    *("{ms:100,1000}", "{ms:1}", "{ms:log}", "{ms:log9}", "{ms:log0.010}", "{at:0m}", "{at:15s}"),
+    *("{plan?}", "{plan?a b}", "{plan?a:class}", "{plan?a?b}", "{tags[]?none}"),
+]
 _DURATIONS: list[Any] = [timedelta(0), timedelta(milliseconds=999), timedelta(days=-1), 7, 7.5, "7d", True]
 _MEASURES: list[Any] = [
     *({}, [], [Count()], "n"),
@@ -74,7 +79,7 @@ _WRONG: dict[tuple[type, str], list[Any]] = {
     (Event, "retention"): _DURATIONS,
     (Aggregate, "name"): _NAMES,
     (Aggregate, "source"): _SOURCES,
-    (Aggregate, "pk"): _TEMPLATES,
+    (Aggregate, "pk"): [*_TEMPLATES, *_DERIVED],
     (Aggregate, "sk"): _TEMPLATES,
     (Aggregate, "measures"): _MEASURES,
     (Aggregate, "where"): _CONDITIONS,
@@ -89,7 +94,10 @@ _WRONG: dict[tuple[type, str], list[Any]] = {
     (Window, "measure"): [None, Count, "count", {"n": Count()}, 1],
     (Window, "where"): _CONDITIONS,
     (Window, "late"): _CHOICES,
-    (Window, "longest"): [7, timedelta(0)],
+    (Window, "longest"): [7, 86_400, timedelta(0), timedelta(seconds=59)],
+    (Window, "precision"): [timedelta(seconds=30), None, 60],
+    (Window, "tz"): ["Mars/Base", "zone"],
+    (Window, "anchor"): [0, 32],
     (Window, "future_tolerance"): [timedelta(seconds=-1), 15, "15m"],
     (Window, "on_expiry"): _CHOICES,
     (Sum, "attribute"): _ATTRIBUTES,
@@ -139,6 +147,10 @@ def _together(*declared: Any) -> Callable[[], object]:
     return lambda: require_consistent(flatten(declared))
 
 
+def _with_events(events: list[Event], *declared: Any) -> Callable[[], object]:
+    return lambda: require_consistent(flatten(declared), events)
+
+
 def _a(**changes: Any) -> Callable[[], object]:
     return lambda: _one(**changes)
 
@@ -155,6 +167,8 @@ def _packed(packed: Any, **changes: Any) -> Callable[[], object]:
     return lambda: Event("view", key=("url", "time"), packed=packed, **changes)
 
 
+_UUID = "6f9619ff-8b86-d011-b42d-00cf4fc964ff"
+_PLAYERS_AT_HOME = Event("note", pk="PLAYER#{player}", sk="{id}")
 _SHARDED = _one("sharded", write_shards=4)
 _RANKED = _one("ranked", pk="R#{player}", ranking=Ranking(measure="n", leaderboard="PLAYERS"))
 
@@ -265,6 +279,16 @@ _REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: Event("e", key="id", attributes={"id": str, "x": complex}), "type of 'x'=<class 'complex'>: expected str, int"),
     (lambda: Event("e", key="id", attributes={"id": str, "x": Attribute(dict, attributes={"y": int | str})}), "type of 'y'=int | str: expected str"),
     (_a(name="views", measures={"n": Count()}, more=Count()), "measures={'n': Count()}: expected keyword arguments or one mapping, not both"),
+    (_a(pk="{at:week}"), "pk='{at:week}': expected parts with '#' between them, each a text without braces, '%' and control characters, a field, or a text and a field; no field twice; fields are {name}, {outer.inner}, {list[]}, {time:day}, {status:class} or {plan?none}"),
+    (_a(source=PLAYERS, measures={"n": Sum("paths", default=0)}), "measures=0: expected none: 'players' has its"),
+    (lambda: Window("w", PATH, time="at", retention=timedelta(hours=25), longest=timedelta(hours=26)), "longest=datetime.timedelta(days=1, seconds=7200): expected from the precision up to the retention"),
+    (lambda: Aggregate("a", ORDER, by="plan", where=Attr("id").eq(_UUID.upper())), f"where={_UUID.upper()!r}: expected {_UUID!r}, as 'id' is stored"),
+    (_with_events([_PLAYERS_AT_HOME], PLAYERS), "pk='PLAYER#{player}': expected keys that cannot match"),
+    (_with_events([Event("note", pk="PLAYER#{player}", sk="{a}#{b}#{c}#{d}")], Window("w", PATH, pk="PLAYER#{player}", time="at")), "pk="),
+    (_with_events([Event("path", pk="V#{url}", sk="{id}")], PLAYERS), "name='path': expected"),
+    (_with_events([Event("players", pk="V#{url}", sk="{id}")], PLAYERS), "name='players': expected"),
+    (_with_events([_PLAYERS_AT_HOME, Event("memo", pk="PLAYER#{player}", sk="{memo}")]), "pk="),
+    (_with_events([Event("forger", pk="{a}#{b}", sk="{c}#{d}")]), "pk="),
     *(((lambda pk=pk: require_consistent((), [Event("forged", pk=pk, sk="SK")])), f"pk={pk!r}: expected a key that cannot match the reserved 'LEASES#") for pk in ("LEASES#{name}", "LEASES#{name}#{customer}", "LEASES#calls#a#b#{d}")),
 ]  # fmt: skip
 

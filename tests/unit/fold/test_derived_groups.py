@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from dynamodb_counters import Aggregate, Count, Event, Histogram, InvalidArgumentError, Sum
+from dynamodb_counters import Aggregate, Count, Event, Histogram, Sum
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._items.conditions import number_reader, text_reader
 from dynamodb_counters.testing import QuarantinedRecordsError
@@ -18,7 +18,6 @@ from tests.unit.cli.in_process import run
 _NOON: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 _REQUEST: Final = Event("request", key=("id", "at"), version="revision")
-_VIEW = Event("view", pk="VIEW#{id}", sk="VIEW")
 _CALL: Final = Event("call", key="id", version="revision")
 _SPEED: Final = Aggregate("speed", _CALL, calls=Count(), ms=Histogram("ms", bounds=[0, 50]))
 
@@ -56,19 +55,6 @@ def test_a_group_in_a_page_whose_first_number_is_0_counts_as_a_group() -> None:
         assert counters.get(shops)["shops"] == 1
 
 
-_WRONG = [
-    *("{at:week}", "{at:>10}", "{tags[]:day}", "{lines[].at:day}", "{lines[].sku}", "{at!r:day}", "{tags[]:class}"),
-    *("{ms:100,1000}", "{ms:1}", "{ms:log}", "{ms:log9}", "{ms:log0.010}", "{at:0m}", "{at:15s}"),
-    *("{plan?}", "{plan?a b}", "{plan?a:class}", "{plan?a?b}", "{tags[]?none}"),
-]
-
-
-@pytest.mark.parametrize("pk", _WRONG)
-def test_other_formats_are_refused(pk: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"^invalid pk=.*\{time:day\}"):
-        Aggregate("views", _VIEW, pk=pk, sk="VIEWS", measures={"views": Count()})
-
-
 def test_the_bin_below_is_shown_in_json_and_by_commands() -> None:
     with counters_in_memory([_SPEED]) as counters:
         counters.accept_many(_CALL, [{"id": str(ms), "revision": 1, "ms": ms} for ms in (-7, 0)])
@@ -92,10 +78,3 @@ def test_a_default_never_stands_for_another_type(value: Any) -> None:
         counters_in_memory([speed]) as counters,
     ):
         counters.accept(event, {"id": "1", "ms": value})
-
-
-def test_groups_have_all_their_measures_so_a_default_is_refused() -> None:
-    speed = Aggregate("speed", _CALL, n=Count())
-
-    with pytest.raises(InvalidArgumentError, match=r"^invalid measures=0: expected none: 'speed' has its"):
-        Aggregate("over", speed, n=Sum("n", default=0))

@@ -205,12 +205,6 @@ def test_a_group_whose_field_names_no_time_zone_is_refused() -> None:
         counters.window(OWN, customer="c", tz="Mars/Base").calendar("month")
 
 
-@pytest.mark.parametrize("wrong", [{"tz": "Mars/Base"}, {"tz": "zone"}, {"anchor": 0}, {"anchor": 32}])
-def test_a_calendar_that_does_not_exist_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InvalidArgumentError, match=next(iter(wrong))):
-        Window("wrong", CALL, by="customer", time="at", **wrong)
-
-
 def test_a_calendar_is_no_part_of_what_a_name_counts() -> None:
     changed = replace(BERLIN, tz="Asia/Tokyo", anchor=3)
     assert same_definition(BERLIN, changed)
