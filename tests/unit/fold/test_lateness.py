@@ -20,6 +20,7 @@ from dynamodb_counters._fold.fold import fold as fold_changes
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._fold.updates import Update
+from simulation.night import NIGHT
 from tests.unit.fold.buckets import JOB, Buckets, fold
 from tests.unit.fold.streams import image, record
 
@@ -103,6 +104,18 @@ def test_no_read_misses_an_event_that_was_late(precision: timedelta) -> None:
                 buckets.counters.window(window, _C).between(*span)
         elif at >= now - 31 * _DAY:
             assert buckets.counters.window(window, _C).between(*span).count == 1
+
+
+def test_buckets_that_ttl_deletes_are_never_needed() -> None:
+    buckets = Buckets()
+    moments = [(_MAY + hour * 3600, 1) for hour in range(60 * 24)]
+    buckets.write(fold(_MONTH, moments, _MAY))
+    for now in range(_MAY + 31 * _DAY, _MAY + 60 * _DAY, 36_001 if NIGHT else 100_001):
+        buckets.now = now
+        before = buckets.counters.window(_MONTH, _C).last(timedelta(days=31))
+        buckets.expire()
+        assert buckets.counters.window(_MONTH, _C).last(timedelta(days=31)) == before
+        assert before.count > 700
 
 
 VIEW = Event("view", pk="VIEW#{id}", sk="VIEW")

@@ -106,10 +106,11 @@ def test_rows_of_packed_events_that_were_taken_back_stand_with_what_took_them_ba
 
 def test_events_that_where_leaves_out_are_no_lines_and_those_that_wait_are_a_difference() -> None:
     pace = Window("pace", SALE, by="shop", time="time", retention=timedelta(days=3))
-    with counters_in_memory([BIG, pace], now=NOW, quarantine="keep") as counters:
+    with counters_in_memory([BIG, SHOPS, pace], now=NOW, quarantine="keep") as counters:
         counters.accept(SALE, sale(-20))
         counters.accept_many(SALE, [sale(1), sale(2, 10), sale(3, "free"), sale(0, 10)])
         assert [line.key["id"] for line in counters.explain(BIG, shop="a").lines] == ["s2", "s0"]
+        assert [line.key["id"] for line in counters.explain(SHOPS, shop="a").lines] == ["s2", "s1", "s0", "s-20"]
         found = counters.explain(pace, {"shop": "a"}, start=NOW - HOUR, end=NOW + 2 * HOUR)
         assert (found.numbers, found.count, found.difference) == ({"total": 4}, 5, {"total": -1})
         assert found.reason == UNEXPLAINED
