@@ -102,16 +102,13 @@ def test_an_entry_is_counted_by_the_declarations_it_waits_for() -> None:
     assert (again.entry_id, again.names) == (f"{20:040}#OldImage", ("gone",))
 
 
-@pytest.mark.parametrize(
-    ("attribute", "spoiled"),
-    [
-        *(
-            (RECORD, value)
-            for value in ({"B": base64.b64encode(b"x").decode()}, {"S": "{"}, {"S": '{"dynamodb": 7}'}, {})
-        ),
-        *(("names", value) for value in ({"N": "7"}, {"S": "a"}, {"M": {}}, {"SS": None})),
-    ],
-)
+_SPOILED: dict[str, list[dict[str, Any]]] = {
+    RECORD: [{"B": base64.b64encode(b"x").decode()}, {"S": "{"}, {"S": '{"dynamodb": 7}'}, {}],
+    "names": [{"N": "7"}, {"S": "a"}, {"M": {}}, {"SS": None}],
+}
+
+
+@pytest.mark.parametrize(("attribute", "spoiled"), [(name, value) for name in _SPOILED for value in _SPOILED[name]])
 def test_a_spoiled_entry_is_kept(attribute: str, spoiled: dict[str, Any]) -> None:
     entry = _held(4)
     entry["dynamodb"]["NewImage"][attribute] = spoiled

@@ -255,6 +255,7 @@ _REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: Window("w", ORDER, pk="W", time="at", measure=Sum("at")), "measure='at': expected a number; 'at' is an ISO 8601 time"),
     (lambda: replace(ORDER, sk="{line}"), "sk='line': expected attributes of 'order'"),
     (lambda: replace(ORDER, version="test"), "version='test': expected a string or number; 'test' is true or false"),
+    (lambda: Event("e", pk="E", sk="E", attributes=_any(["id"])), "attributes=['id']: expected a mapping of names to types or Attribute, or a dataclass, TypedDict or pydantic model"),
     (lambda: Event("e", pk="E", sk="E", attributes={"ttl": int}), "attributes='ttl': expected an attribute name that is not reserved (pk, sk, ttl, _…)"),
     (lambda: Attribute(str, minimum=1), 'minimum=1: expected None for str, not int or Decimal'),
     (lambda: Attribute(str, one_of=["a", 1]), 'one_of=1: expected values of the type str'),
