@@ -24,7 +24,6 @@ from dynamodb_counters import (
     InvalidArgumentError,
     Percentiles,
     Ranking,
-    UncountedError,
     Window,
 )
 from simulation.counters_in_memory import counters_in_memory
@@ -35,7 +34,6 @@ ATTRIBUTES = {"customer": str, "status": STATUS, "price": Decimal, "at": datetim
 ATTRIBUTES |= {"size": Attribute(int, required=False)}
 CALL = Event("call", key=("customer", "at"), attributes=ATTRIBUTES)
 CALLED = {"customer": "c1", "status": 200, "price": 1, "at": "2026-11-20T05:00:00Z", "due": "2026-11-20", "ms": 1}
-CALLS = Aggregate("calls", CALL, by="customer")
 DAILY = Aggregate("daily", CALL, by=("customer", "at:day"))
 TYPED = Aggregate("typed", CALL, by=("status", "price", "due", "at:hour"))
 OF_DAILY = Aggregate("of_daily", DAILY, by=("customer", "at:day"), n=Count())
@@ -49,32 +47,6 @@ C1 = {"customer": "c1"}
 
 def _at(hour: int) -> datetime:
     return datetime(2026, 11, 20, hour, tzinfo=UTC)
-
-
-def test_a_declaration_is_readable_as_soon_as_it_is_deployed_and_counts_on_when_it_no_longer_is() -> None:
-    bench = Workbench([SITE])
-    bench.counters.accept(CALL, CALLED)
-    bench.deliver_all()
-    with pytest.raises(UncountedError):
-        bench.counters.get(CALLS, C1)
-
-    bench.deploy([SITE, CALLS])
-    group = bench.counters.get(CALLS, C1)
-    assert (group["calls"], group.complete) == (0, False)
-
-    bench.deploy([CALLS])
-    group = bench.counters.get(SITE)
-    assert (group["calls"], group.complete) == (1, True)
-
-
-def test_a_counter_is_complete_as_soon_as_it_is_deployed() -> None:
-    bench = Workbench([SITE])
-    bench.aggregator.handle({})
-    a_day = {"show": "a", "at:day": "2026-11-20"}
-    bench.deploy([SITE, SEATS])
-    bench.counters.increment(SEATS, a_day, amount=2)
-    group = bench.counters.get(SEATS, a_day)
-    assert (group["seats"], group.complete) == (2, True)
 
 
 def test_a_table_that_no_deployment_counts_is_incomplete() -> None:
