@@ -1,16 +1,20 @@
-"""A redriven entry becomes what it holds: once, at the place of the record that brings it."""
+"""A redriven entry counts once, at the place of the record that brings it; checkpoints settle in time."""
 
 from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event
+from dynamodb_counters._assumptions import SETTLED_AFTER
 from dynamodb_counters._commit.batch import intake
+from dynamodb_counters._commit.checkpoints import Checkpoint, Checkpoints
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._quarantine.quarantine import (
@@ -20,6 +24,11 @@ from dynamodb_counters._quarantine.quarantine import (
     quarantine_key,
     read_quarantine_item,
 )
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.tiers import MINUTE
+from simulation.clock import VirtualClock
+from simulation.memory_table import MemoryTable
+from simulation.specification import traces
 from tests.unit.fold.streams import NOW, image, record
 
 _VIEW = Event("view", pk="URL#{url}", sk="VIEW")
@@ -93,22 +102,53 @@ def test_an_entry_is_counted_by_the_declarations_it_waits_for() -> None:
     assert (again.entry_id, again.names) == (f"{20:040}#OldImage", ("gone",))
 
 
-@pytest.mark.parametrize("spoiled", [{"B": base64.b64encode(b"x").decode()}, {"S": "{"}, {"S": '{"dynamodb": 7}'}, {}])
-def test_a_spoiled_entry_is_kept(spoiled: dict[str, str]) -> None:
+_SPOILED: dict[str, list[dict[str, Any]]] = {
+    RECORD: [{"B": base64.b64encode(b"x").decode()}, {"S": "{"}, {"S": '{"dynamodb": 7}'}, {}],
+    "names": [{"N": "7"}, {"S": "a"}, {"M": {}}, {"SS": None}],
+}
+
+
+@pytest.mark.parametrize(("attribute", "spoiled"), [(name, value) for name in _SPOILED for value in _SPOILED[name]])
+def test_a_spoiled_entry_is_kept(attribute: str, spoiled: dict[str, Any]) -> None:
     entry = _held(4)
-    entry["dynamodb"]["NewImage"][RECORD] = spoiled
+    entry["dynamodb"]["NewImage"][attribute] = spoiled
 
     folded = fold(_PLAN, intake([entry, _held(5)]))
 
     assert [(delta.layout.name, int(delta.last)) for delta in folded.deltas] == [("a", 5)]
     [kept] = folded.unfoldable
     assert (kept.record, kept.entry_id) == (entry, f"{4:040}#NewImage")
-    assert read_quarantine_item(entry["dynamodb"]["NewImage"]).content in ({}, {"dynamodb": 7})
+    if attribute == RECORD:
+        assert read_quarantine_item(entry["dynamodb"]["NewImage"]).content in ({}, {"dynamodb": 7})
 
 
-@pytest.mark.parametrize("names", [{"N": "7"}, {"S": "a"}, {"M": {}}, {"SS": None}])
-def test_an_entry_whose_names_are_spoiled_is_not_one_of_all(names: dict[str, Any]) -> None:
-    entry = _held(4)
-    entry["dynamodb"]["NewImage"]["names"] = names
+_SHARD = "shardId-00000000001414576573621-f55eea83"
+PAGE = Path(__file__).parents[3] / "docs" / "exactly-once.md"
+NEW = f"{8:040}"
+STAMP = 1_795_000_000.0
+# Limits of Lambda; of a process that relies on what it has read; of clocks that differ, and requests that land late.
+INVOCATION, COPY, LATE = 15 * MINUTE, MINUTE, 12 * MINUTE
 
-    assert [int(kept.sequence) for kept in fold(_PLAN, intake([entry])).unfoldable] == [4]
+
+def test_a_checkpoint_moves_once_in_a_hundred_items() -> None:
+    clock = VirtualClock()
+    memory: Any = MemoryTable(clock)
+    table = Table(memory.name, memory, clock=clock)
+    process = Checkpoints(table, table)
+    units = [process.committed(_SHARD, f"{number:040}", 40, clock() + 900) for number in range(1, 8)]
+    assert units == [0, 0, 1, 0, 0, 1, 0]
+
+
+@pytest.mark.parametrize("minutes", [1, 11, 16, 26, 28])
+def test_a_checkpoint_has_not_settled_while_an_invocation_may_not_know_of_it(minutes: int) -> None:
+    assert Checkpoint(applied_through=NEW, at=STAMP).settled_through(STAMP + minutes * MINUTE) == ""
+
+
+def test_a_checkpoint_has_settled_as_soon_as_every_invocation_knows_of_it() -> None:
+    assert Checkpoint(applied_through=NEW, at=STAMP).settled_through(STAMP + INVOCATION + COPY + LATE + 1) == NEW
+
+
+def test_the_page_and_the_specification_have_the_same_time() -> None:
+    assert SETTLED_AFTER == INVOCATION + COPY + LATE == traces.SETTLING
+    [minutes] = re.findall(r"\*\*A checkpoint has settled\*\* once it has stood for (\d+) minutes", PAGE.read_text())
+    assert int(minutes) * MINUTE == SETTLED_AFTER

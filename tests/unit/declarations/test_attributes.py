@@ -140,6 +140,7 @@ def _aggregate(**changes: Any) -> Aggregate:
 
 def test_attributes_that_fit_can_be_declared() -> None:
     where = Attr("plan").eq("pro") & Attr("amount").gt(1) & Attr("pk").begins_with("ORDER") & Attr("extra.x").gt(1)
+    where &= Attr("at").ge("2026-11") & Attr("id").eq(GOOD["id"])
     measures = {"n": Count(), "sum": Sum("amount"), "deep": Sum("extra.deep.number")}
 
     assert _aggregate(

@@ -48,10 +48,6 @@ def test_measures_have_names_by_keyword_or_in_one_mapping() -> None:
     assert declare("views", _VIEW, by="url").measures == {"views": Count()}
 
 
-def test_the_group_is_the_fields_of_both_keys_in_their_order() -> None:
-    assert Aggregate("views", _VIEW, pk="X#{b}#{a}", sk="Y#{a}#{c}").fields == ("b", "a", "c")
-
-
 def test_a_cycle_cannot_be_written_down() -> None:
     one = Aggregate("one", PATH, pk="ONE", sk="ALL")
     two = Aggregate("two", one, pk="TWO", sk="ALL")
@@ -109,14 +105,11 @@ def _window(name: str, pk: str, source: Event = _VIEW) -> Window:
 _VIEWS = _aggregate("views", "URL#{url}", "STATISTICS")
 
 _CLASHES: dict[str, tuple[Declaration, ...]] = {
-    "the same twice": (_VIEWS, _VIEWS),
     "two aggregates of one name": (_VIEWS, _aggregate("views", "OTHER#{url}", "STATISTICS")),
     "a window and an aggregate of one name": (_VIEWS, _window("views", "W#{url}")),
     "an aggregate named like an event": (_aggregate("view", "W#{url}", "STATISTICS"),),
     "two events of one name": (_VIEWS, _aggregate("jobs", "C#{c}", "N", Event("view", pk="C#{c}", sk="JOB#{id}"))),
-    "two aggregates with one key": (_VIEWS, _aggregate("other", "URL#{url}", "STATISTICS")),
     "a constant key that a value can take": (_VIEWS, _aggregate("root", "URL#home", "STATISTICS")),
-    "an aggregate over its own events": (_aggregate("a", "URL#{url}", "T#{time}#CID#{clientId}"),),
     "an aggregate that an event can be": (_aggregate("a", "URL#{url}", "T#{x}#CID#TOTAL"),),
     "two events that can be each other": (
         _VIEWS,
@@ -137,28 +130,6 @@ def test_declarations_that_meet_are_refused(clash: str, check: Callable[[tuple[D
 
         assert refused.value.argument in ("name", "pk", "declarations")
         assert refused.value.expected
-
-
-_NOTE = Event("note", pk="URL#{url}", sk="{id}")
-
-
-@pytest.mark.parametrize(
-    ("declarations", "events", "argument"),
-    [
-        ((_VIEWS,), [_NOTE], "pk"),
-        ((_window("recent", "URL#{url}"),), [Event("note", pk="URL#{url}", sk="{a}#{b}#{c}#{d}")], "pk"),
-        ((_VIEWS,), [Event("view", pk="V#{url}", sk="{id}")], "name"),
-        ((_VIEWS,), [Event("views", pk="V#{url}", sk="{id}")], "name"),
-        ((), [_NOTE, Event("memo", pk="URL#{url}", sk="{memo}")], "pk"),
-        ((), [Event("forger", pk="{a}#{b}", sk="{c}#{d}")], "pk"),
-    ],
-)
-def test_events_that_nothing_counts_are_checked_too(
-    declarations: tuple[Declaration, ...], events: list[Event], argument: str
-) -> None:
-    with pytest.raises(InvalidArgumentError) as refused:
-        require_consistent(declarations, events)
-    assert refused.value.argument == argument
 
 
 def test_events_that_are_counted_may_be_given_again() -> None:

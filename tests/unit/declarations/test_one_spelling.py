@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynamodb_counters import Aggregate, Attr, Attribute, Distinct, Event, InvalidArgumentError, Packed, Window
+from dynamodb_counters import Aggregate, Attribute, Distinct, Event, Packed, Window
 from dynamodb_counters._declarations.groups import canonical_fields
 from dynamodb_counters._declarations.sources import EventIdentity
 from dynamodb_counters._writes.event_items import key_item, typed_item
@@ -179,11 +179,3 @@ def test_events_are_erased_by_every_spelling() -> None:
             counters.accept(_VIEW, _values(_TIMES[0]))
             counters.erase(_VIEW, {"time": time}, counts="take_back")
             assert counters.get(_TIMED, {"time": time})["timed"] == 0
-
-
-def test_a_condition_names_the_text_that_is_stored() -> None:
-    with pytest.raises(InvalidArgumentError) as refused:
-        Aggregate("a", _VIEW, by="url", where=Attr("client").eq(_CLIENT.upper()))
-
-    assert str(refused.value) == f"invalid where={_CLIENT.upper()!r}: expected {_CLIENT!r}, as 'client' is stored"
-    assert Aggregate("a", _VIEW, by="url", where=Attr("time").ge("2026-11") & Attr("client").eq(_CLIENT)).fields

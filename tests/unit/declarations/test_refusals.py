@@ -56,6 +56,11 @@ _TEMPLATES: list[Any] = [
     *("", None, 5, [], {}, "{", "{}", "{a}{b}", "A#{a}x", "A#{a}#{a}", "100%", "x" * 2048),
     *(f"A#{{{reserved}}}" for reserved in ("pk", "sk", "ttl", "_type", "_bucket", "_shard")),
 ]
+_DERIVED: list[Any] = [
+    *("{at:week}", "{at:>10}", "{tags[]:day}", "{lines[].at:day}", "{lines[].sku}", "{at!r:day}", "{tags[]:class}"),
+    *("{ms:100,1000}", "{ms:1}", "{ms:log}", "{ms:log9}", "{ms:log0.010}", "{at:0m}", "{at:15s}"),
+    *("{plan?}", "{plan?a b}", "{plan?a:class}", "{plan?a?b}", "{tags[]?none}"),
+]
 _DURATIONS: list[Any] = [timedelta(0), timedelta(milliseconds=999), timedelta(days=-1), 7, 7.5, "7d", True]
 _MEASURES: list[Any] = [
     *({}, [], [Count()], "n"),
@@ -74,7 +79,7 @@ _WRONG: dict[tuple[type, str], list[Any]] = {
     (Event, "retention"): _DURATIONS,
     (Aggregate, "name"): _NAMES,
     (Aggregate, "source"): _SOURCES,
-    (Aggregate, "pk"): _TEMPLATES,
+    (Aggregate, "pk"): [*_TEMPLATES, *_DERIVED],
     (Aggregate, "sk"): _TEMPLATES,
     (Aggregate, "measures"): _MEASURES,
     (Aggregate, "where"): _CONDITIONS,
@@ -89,7 +94,10 @@ _WRONG: dict[tuple[type, str], list[Any]] = {
     (Window, "measure"): [None, Count, "count", {"n": Count()}, 1],
     (Window, "where"): _CONDITIONS,
     (Window, "late"): _CHOICES,
-    (Window, "longest"): [7, timedelta(0)],
+    (Window, "longest"): [7, 86_400, timedelta(0), timedelta(seconds=59)],
+    (Window, "precision"): [timedelta(seconds=30), None, 60],
+    (Window, "tz"): ["Mars/Base", "zone"],
+    (Window, "anchor"): [0, 32],
     (Window, "future_tolerance"): [timedelta(seconds=-1), 15, "15m"],
     (Window, "on_expiry"): _CHOICES,
     (Sum, "attribute"): _ATTRIBUTES,
@@ -139,6 +147,10 @@ def _together(*declared: Any) -> Callable[[], object]:
     return lambda: require_consistent(flatten(declared))
 
 
+def _with_events(events: list[Event], *declared: Any) -> Callable[[], object]:
+    return lambda: require_consistent(flatten(declared), events)
+
+
 def _a(**changes: Any) -> Callable[[], object]:
     return lambda: _one(**changes)
 
@@ -155,6 +167,8 @@ def _packed(packed: Any, **changes: Any) -> Callable[[], object]:
     return lambda: Event("view", key=("url", "time"), packed=packed, **changes)
 
 
+_UUID = "6f9619ff-8b86-d011-b42d-00cf4fc964ff"
+_PLAYERS_AT_HOME = Event("note", pk="PLAYER#{player}", sk="{id}")
 _SHARDED = _one("sharded", write_shards=4)
 _RANKED = _one("ranked", pk="R#{player}", ranking=Ranking(measure="n", leaderboard="PLAYERS"))
 
@@ -163,18 +177,15 @@ _REFUSED: list[tuple[Callable[[], object], str]] = [
     (_together(_one(source=PLAYERS)), "source='players': expected an aggregate that is declared with 'a'"),
     (_together(_one(), _one(pk="B")), "name='a': expected one declaration per name; rename one of the two"),
     (_together(_one("a", pk="A#{player}"), _one("b", pk="A#TOTAL")), "pk='A#TOTAL': expected keys that cannot match items of 'a'; change those of 'b', or its name"),
-    (_together(_one(pk="PLAYER#{player}", sk="PATH#{x}")), "pk='PLAYER#{player}': expected keys that cannot match items of 'path'; change those of 'a', or its name"),
     (_together(_one(pk="QUARANTINE#{player}")), "pk='QUARANTINE#{player}': expected a key that cannot match the reserved 'QUARANTINE#{number}'"),
     (_together(_one(pk="CHECKPOINT#{player}")), "pk='CHECKPOINT#{player}': expected a key that cannot match the reserved 'CHECKPOINT#{number}'"),
     (lambda: Sum("lines[].quantity"), "attribute='lines[].quantity': expected an attribute of the item, not of a list's members"),
     (_a(where=Attr("tags[]").eq("a")), "where='tags[]': expected an attribute of the item, not of a list's members"),
     (lambda: Window("w", PATH, time="lines[].at"), "time='lines[].at': expected an attribute of the item, not of a list's members"),
     (_a(where=Attr("_type").eq("path")), "where='_type': expected attribute names that do not start with '_'"),
-    (_a(source=PLAYERS, pk="A#{team}"), "pk='team': expected attributes of 'players': player, paths"),
     (_a(source=PLAYERS, pk="A#{paths}"), "pk='paths': expected a string; 'paths' is a number"),
     (_a(source=PLAYERS, measures={"n": Sum("points")}), "measures='points': expected attributes of 'players': player, paths"),
     (_a(source=PLAYERS, measures={"n": Sum("player")}), "measures='player': expected a number; 'player' is a string"),
-    (_a(source=PLAYERS, where=Attr("paths").ge("3")), "where='3': expected what 'paths' can be: a number"),
     (_a(source=_SHARDED), "source='sharded': expected an aggregate with write_shards=1"),
     (_a(measures={"h": Histogram("n", exactly=[1])}, ranking=Ranking(measure="h", leaderboard="B")), "ranking='h': expected a Count or Sum of the aggregate"),
     (_a(ranking=Ranking(measure="n", leaderboard="B#{team}")), "ranking='B#{team}': expected fields of the group: none"),
@@ -198,7 +209,6 @@ _REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: TableKeys("id", ttl=""), "ttl='': expected an attribute name"),
     (_together(_one("a", source=Items("i", keys=TableKeys("id"))), _one("b", pk="B", source=Items("j", keys=TableKeys("key")))), "keys=TableKeys(partition_key='key', sort_key=None, ttl=None): expected those of 'i', which lies in the same table"),
     (lambda: Distinct("d", PATH, pk="D#{player}", sk="D", member="player"), "member='player': expected an attribute that is not part of the group's key"),
-    (lambda: Distinct("d", PATH, pk="D", sk="D", member="player", retention=timedelta(days=1)), 'retention=datetime.timedelta(days=1): expected None, or exactly one time that groups, such as at:day'),
     (lambda: Distinct("d", PATH, pk="D#{at:month}", sk="D#{at:day}", member="player", retention=timedelta(days=1)), 'retention=datetime.timedelta(days=1): expected None, or exactly one time that groups, such as at:day'),
     (lambda: Distinct("d", PATH, pk="D", sk="D", member="at:day", retention=timedelta(days=1)), 'retention=datetime.timedelta(days=1): expected None, or exactly one time that groups, such as at:day'),
     (lambda: Distinct("d", PATH, pk="D", sk="D#{at:day}", member="player", on_expiry="subtract", retention=timedelta(days=1)), "on_expiry='subtract': expected 'keep' with a retention: its counts stay"),
@@ -207,13 +217,11 @@ _REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: Percentiles("p", PATH, attribute="ms", time="at", precision=timedelta(seconds=1)), 'precision=datetime.timedelta(seconds=1): expected 1 minute, 1 hour or 1 day'),
     (lambda: Percentiles("p", PATH, by="at:hour", attribute="ms", time="at"), "by=('at:hour',): expected fields other than 'at:hour', which the time is"),
     (lambda: Percentiles("p", PATH, attribute="_ms"), "attribute='_ms': expected an attribute name that is not reserved (pk, sk, ttl, _…)"),
-    (lambda: Threshold("plan", _any(Window("w", PATH, pk="P#{player}", time="at")), at=[1]), "aggregate=Window('w', …): expected an Aggregate or Distinct, whose items show each change; instead of a Window, one by at:month"),
     (lambda: Threshold("busy", _any(ActiveMembers("a", PATH, member="player", time="at")), at=[1]), "aggregate=ActiveMembers('a', …): expected an Aggregate or Distinct, whose items show each change; instead of a Window, one by at:month"),
     (lambda: Threshold("plan", Aggregate("hot", PATH, by="player", write_shards=4), at=[1]), "aggregate='hot': expected one with write_shards=1: a group is one item"),
     (lambda: Threshold("plan", PLAYERS, at=[]), 'at=[]: expected 1 to 20 ascending numbers'),
     (lambda: Threshold("plan", PLAYERS, at=[1, 1]), 'at=[1, 1]: expected 1 to 20 ascending numbers'),
     (lambda: Threshold("plan", PLAYERS, at=[_any(0.8)]), 'at=0.8: expected an int or Decimal (floats are not exact)'),
-    (lambda: Threshold("plan", PLAYERS, at=_any(10)), 'at=10: expected a sequence of numbers'),
     (lambda: Threshold("plan", PLAYERS, at=[1], measure="units"), "measure='units': expected a Count, Sum or Average of 'players': paths"),
     (lambda: Threshold("plan", PLAYERS, at=[1], direction=_any("above")), "direction='above': expected one of 'up', 'down', 'both'"),
     (lambda: flatten([PLAYERS, Threshold("plan", PLAYERS, at=[1]), Threshold("plan", PLAYERS, at=[2])]), "name='plan': expected one threshold per name"),
@@ -251,7 +259,6 @@ _REFUSED: list[tuple[Callable[[], object], str]] = [
     (_o(where=Attr("amount").eq(True)), "where=True: expected what 'amount' can be: a number"),
     (_o(where=Attr("plan").ne("gold")), "where='gold': expected what 'plan' can be: one of 'free', 'pro'"),
     (_o(where=~Attr("plan").is_in(["free", "gold"])), "where='gold': expected what 'plan' can be: one of 'free', 'pro'"),
-    (lambda: Window("w", ORDER, pk="W", time="name"), "time='name': expected a time; 'name' is a string"),
     (lambda: Window("w", ORDER, pk="W", time="born"), "time='born': expected a time; 'born' is an ISO 8601 date such as '2026-11-20'"),
     (lambda: Window("w", ORDER, pk="W", time="at", measure=Sum("at")), "measure='at': expected a number; 'at' is an ISO 8601 time"),
     (lambda: replace(ORDER, sk="{line}"), "sk='line': expected attributes of 'order'"),
@@ -272,7 +279,6 @@ _REFUSED: list[tuple[Callable[[], object], str]] = [
     (_packed(Packed("time"), version="n"), "version='n': expected None: a packed event has no version"),
     (lambda: Event("view"), "key=None: expected at least one attribute"),
     (lambda: Event("view", key="url", pk="URL#{url}"), "key='url': expected None where key templates are given"),
-    (lambda: Event("view", pk="URL#{url}"), "sk='': expected"),
     (lambda: Event("view", key=("url", "url")), "key=('url', 'url'): expected"),
     (lambda: Event("view", key="url", attributes={"uri": str}), "key='url': expected attributes of 'view': uri"),
     (lambda: Event("PACK", key="url"), "name='PACK': expected a name other than CHECKPOINT, LEASES, PACK"),
@@ -286,6 +292,16 @@ _REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: Event("e", key="id", attributes={"id": str, "x": Attribute(dict, attributes={"y": int | str})}), "type of 'y'=int | str: expected str"),
     (_a(name="views", measures={"n": Count()}, more=Count()), "measures={'n': Count()}: expected keyword arguments or one mapping, not both"),
     (_a(measures=None, gy="url"), "gy='url': expected a measure such as Count"),
+    (_a(pk="{at:week}"), "pk='{at:week}': expected parts with '#' between them, each a text without braces, '%' and control characters, a field, or a text and a field; no field twice; fields are {name}, {outer.inner}, {list[]}, {time:day}, {status:class} or {plan?none}"),
+    (_a(source=PLAYERS, measures={"n": Sum("paths", default=0)}), "measures=0: expected none: 'players' has its"),
+    (lambda: Window("w", PATH, time="at", retention=timedelta(hours=25), longest=timedelta(hours=26)), "longest=datetime.timedelta(days=1, seconds=7200): expected from the precision up to the retention"),
+    (lambda: Aggregate("a", ORDER, by="plan", where=Attr("id").eq(_UUID.upper())), f"where={_UUID.upper()!r}: expected {_UUID!r}, as 'id' is stored"),
+    (_with_events([_PLAYERS_AT_HOME], PLAYERS), "pk='PLAYER#{player}': expected keys that cannot match"),
+    (_with_events([Event("note", pk="PLAYER#{player}", sk="{a}#{b}#{c}#{d}")], Window("w", PATH, pk="PLAYER#{player}", time="at")), "pk="),
+    (_with_events([Event("path", pk="V#{url}", sk="{id}")], PLAYERS), "name='path': expected"),
+    (_with_events([Event("players", pk="V#{url}", sk="{id}")], PLAYERS), "name='players': expected"),
+    (_with_events([_PLAYERS_AT_HOME, Event("memo", pk="PLAYER#{player}", sk="{memo}")]), "pk="),
+    (_with_events([Event("forger", pk="{a}#{b}", sk="{c}#{d}")]), "pk="),
     *(((lambda pk=pk: require_consistent((), [Event("forged", pk=pk, sk="SK")])), f"pk={pk!r}: expected a key that cannot match the reserved 'LEASES#") for pk in ("LEASES#{name}", "LEASES#{name}#{customer}", "LEASES#calls#a#b#{d}")),
 ]  # fmt: skip
 

@@ -16,7 +16,7 @@ from dynamodb_counters._commit.batch import intake
 from dynamodb_counters._fold.fold import Folded, fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change, changes_of
-from dynamodb_counters._items.chunks import Row, encode_chunk
+from dynamodb_counters._items.chunks import Row, Sign, encode_chunk
 from dynamodb_counters._quarantine.quarantine import aside_by_sequence, pack, quarantine_item, quarantine_key
 from tests.unit.fold.streams import NOW, Image, Record, image, record
 
@@ -39,8 +39,9 @@ def _single(sale: dict[str, str]) -> Image:
     return {**image("sale"), **_stored(sale)}
 
 
-def _chunk(sales: Sequence[dict[str, str]]) -> Image:
-    return {"_type": {"S": "sale#pack"}, "_chunk": {"B": encode_chunk([Row("+", _stored(one)) for one in sales], "me")}}
+def _chunk(sales: Sequence[tuple[Sign, dict[str, str]]]) -> Image:
+    rows = [Row(sign, _stored(sale)) for sign, sale in sales]
+    return {"_type": {"S": "sale#pack"}, "_chunk": {"B": encode_chunk(rows, "me")}}
 
 
 def _entries(folded: Folded) -> list[Image]:
@@ -68,11 +69,17 @@ def _totals(*folds: Folded) -> dict[Any, Any]:
     return {place: number for place, number in totals.items() if number}
 
 
-@given(st.lists(_sales, min_size=1, max_size=5), st.lists(_sales, max_size=5))
-def test_what_is_aside_counts_once_it_is_redriven(singles: list[dict[str, str]], rows: list[dict[str, str]]) -> None:
+_signs: st.SearchStrategy[Sign] = st.sampled_from(["+", "-"])
+
+
+@given(st.lists(_sales, min_size=1, max_size=5), st.lists(st.tuples(_signs, _sales), max_size=5), st.booleans())
+def test_what_is_aside_counts_once_it_is_redriven(
+    singles: list[dict[str, str]], rows: list[tuple[Sign, dict[str, str]]], is_end: bool
+) -> None:
     corrected = pairwise(singles)
     records = [record(n, _single(new), _single(old)) for n, (old, new) in enumerate(corrected, 1)]
-    records += [record(50, _single(singles[0])), record(60, _chunk(rows))]
+    chunk = _chunk(rows)
+    records += [record(50, _single(singles[0])), record(60, None, chunk) if is_end else record(60, chunk)]
     entries = _entries(fold(_FORMER, changes_of(records)))
 
     again = fold(_MENDED, _again(records, entries))
@@ -93,21 +100,15 @@ def test_what_the_code_cannot_count_itself_waits_for_its_own_declarations() -> N
     assert after.unfoldable == []
 
 
-def test_an_entry_without_names_is_of_all_declarations() -> None:
+def test_an_entry_is_of_the_declarations_it_names_or_of_all_unless_its_names_are_malformed() -> None:
     records = [record(1, image("sale", shop="a"))]
-    item = quarantine_item(quarantine_key("s", f"{1:040}#NewImage#0badcafe"), "", {}, (), NOW)
+    of_all, of_one = (
+        quarantine_item(quarantine_key("s", f"{1:040}#NewImage#0badcafe"), "", {}, names, NOW)
+        for names in ((), ("all",))
+    )
 
-    assert fold(_MENDED, _again(records, [item])).deltas == []
-
-
-def test_an_entry_whose_names_are_malformed_keeps_nothing_aside() -> None:
-    records = [record(1, image("sale", shop="a"))]
-    item = quarantine_item(quarantine_key("s", f"{1:040}#NewImage#0badcafe"), "", {}, ("all",), NOW)
-
-    malformed = fold(_MENDED, _again(records, [{**item, "names": {"M": {}}}]))
-
-    assert fold(_MENDED, _again(records, [item])).deltas == []
-    assert [delta.layout.name for delta in malformed.deltas] == ["all"]
+    for item, counting in ((of_all, []), (of_one, []), ({**of_one, "names": {"M": {}}}, ["all"])):
+        assert [delta.layout.name for delta in fold(_MENDED, _again(records, [item])).deltas] == counting
 
 
 def test_what_is_left_has_the_entry_that_an_earlier_delivery_may_still_put() -> None:

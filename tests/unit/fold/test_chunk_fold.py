@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from boto3.dynamodb.types import TypeSerializer
@@ -11,13 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Count, Event, Sum, Window
-from dynamodb_counters._commit.batch import intake
 from dynamodb_counters._declarations import Declarable, flatten
 from dynamodb_counters._fold.fold import Folded, fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._items.chunks import Row, Sign, encode_chunk
-from dynamodb_counters._quarantine.quarantine import pack, quarantine_item, quarantine_key
 from tests.unit.fold.strategies import GAME, declared, values
 from tests.unit.fold.streams import NOW, Image, Record, image, record
 
@@ -95,34 +92,6 @@ def test_a_chunk_that_expires_takes_back_what_its_events_would(declarations: lis
     packed = _fold(declarations, [record(1, None, _chunk(GAME, rows), expired=True)])
 
     assert _totals(packed) == _totals(_fold(declarations, expired))
-
-
-@given(st.lists(st.builds(_row, st.sampled_from(["+", "-"]), _sales), min_size=1, max_size=4), st.booleans())
-def test_a_row_that_was_quarantined_counts_once_it_is_redriven(rows: list[Row], is_end: bool) -> None:
-    """A redrive by declarations that can count it adds what the chunk's record would have added by them."""
-    strict = [Aggregate("n", _SALE, pk="N#{shop}", sk="ALL", measures={"sum": Sum("price")})]
-    mended = [replace(strict[0], measures={"sum": Sum("tax")})]
-    rows = [Row(row.sign, {**row.values, "tax": {"N": "1"}}) for row in rows]
-    chunk = _chunk(_SALE, rows)
-    delivered = record(1, None, chunk) if is_end else record(1, chunk)
-
-    entries = _fold(strict, [delivered]).unfoldable
-    redriven = []
-    for n, entry in enumerate(entries):
-        content = {"record": pack(entry.record)}
-        item = quarantine_item(quarantine_key("s", entry.entry_id), "", content, entry.names, NOW)
-        redriven.append(record(2 + n, {**item, "state": {"S": "released"}}, item))
-    counted = fold(Plan(flatten(mended)), intake(redriven))
-
-    failed = [
-        row for row in rows if "N" not in row.values.get("price", {}) or len(row.values["shop"].get("S", "")) > 8192
-    ]
-    sign = -1 if is_end else 1
-    expected: dict[Any, int] = {}
-    for row in failed:
-        ref = ("n", (row.values["shop"]["S"],))
-        expected[ref] = expected.get(ref, 0) + (sign if row.sign == "+" else -sign)
-    assert _totals(counted) == {ref: {"sum": n} if n else {} for ref, n in expected.items()}
 
 
 def test_a_chunk_that_cannot_be_read_is_quarantined_whole() -> None:

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from dynamodb_counters import Aggregate, Attribute, Count, Event, Histogram, InvalidArgumentError, Sum
+from dynamodb_counters import Aggregate, Count, Event, Histogram, Sum
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._items.conditions import number_reader, text_reader
 from dynamodb_counters.testing import QuarantinedRecordsError
@@ -18,7 +18,6 @@ from tests.unit.cli.in_process import run
 _NOON: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 _REQUEST: Final = Event("request", key=("id", "at"), version="revision")
-_VIEW = Event("view", pk="VIEW#{id}", sk="VIEW")
 _CALL: Final = Event("call", key="id", version="revision")
 _SPEED: Final = Aggregate("speed", _CALL, calls=Count(), ms=Histogram("ms", bounds=[0, 50]))
 
@@ -32,35 +31,6 @@ def test_a_value_without_a_class_waits_in_quarantine(status: Any) -> None:
         counters.accept(_REQUEST, {"id": "1", "at": _NOON, "revision": 1, "status": status})
 
         assert len(list(counters.quarantined())) == 1
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "expected"),
-    [
-        ("status:class", 500, "a class from '1xx' to '9xx'"),
-        ("ms:class?none", "5", "a class from '1xx' to '9xx', or 'none'"),
-        ("at:day", "20", "a UTC day such as '2026-11-20'"),
-    ],
-)
-def test_a_read_of_a_text_that_no_group_has_is_refused(field: str, value: object, expected: str) -> None:
-    by = Aggregate("by", _REQUEST, by=("status:class", "ms:class?none", "at:day"))
-    values = {"status:class": "5xx", "ms:class?none": "none", "at:day": "2026-11-20"}
-    with counters_in_memory([by]) as counters:
-        assert counters.get(by, values)["by"] == 0
-        with pytest.raises(InvalidArgumentError) as refused:
-            counters.get(by, values | {field: value})
-
-    assert str(refused.value).startswith(f"invalid {field}={str(value)!r}: expected {expected}")
-
-
-def test_a_default_can_be_read_besides_what_the_attribute_can_be() -> None:
-    event = Event("e", key="id", attributes={"id": str, "size": Attribute(int, required=False)})
-    sizes = Aggregate("sizes", event, by="size?free")
-    with counters_in_memory([sizes]) as counters:
-        counters.accept(event, {"id": "1"})
-        assert counters.get(sizes, {"size?free": "free"})["sizes"] == 1
-        with pytest.raises(InvalidArgumentError, match="expected a whole number"):
-            counters.get(sizes, {"size?free": "pro"})
 
 
 @pytest.mark.parametrize("plain", [True, False])
@@ -83,19 +53,6 @@ def test_a_group_in_a_page_whose_first_number_is_0_counts_as_a_group() -> None:
     with counters_in_memory([sums, shops]) as counters:
         counters.accept(event, {"id": "1", "shop": "a", "cents": 0})
         assert counters.get(shops)["shops"] == 1
-
-
-_WRONG = [
-    *("{at:week}", "{at:>10}", "{tags[]:day}", "{lines[].at:day}", "{lines[].sku}", "{at!r:day}", "{tags[]:class}"),
-    *("{ms:100,1000}", "{ms:1}", "{ms:log}", "{ms:log9}", "{ms:log0.010}", "{at:0m}", "{at:15s}"),
-    *("{plan?}", "{plan?a b}", "{plan?a:class}", "{plan?a?b}", "{tags[]?none}"),
-]
-
-
-@pytest.mark.parametrize("pk", _WRONG)
-def test_other_formats_are_refused(pk: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"^invalid pk=.*\{time:day\}"):
-        Aggregate("views", _VIEW, pk=pk, sk="VIEWS", measures={"views": Count()})
 
 
 def test_the_bin_below_is_shown_in_json_and_by_commands() -> None:
@@ -121,10 +78,3 @@ def test_a_default_never_stands_for_another_type(value: Any) -> None:
         counters_in_memory([speed]) as counters,
     ):
         counters.accept(event, {"id": "1", "ms": value})
-
-
-def test_groups_have_all_their_measures_so_a_default_is_refused() -> None:
-    speed = Aggregate("speed", _CALL, n=Count())
-
-    with pytest.raises(InvalidArgumentError, match=r"^invalid measures=0: expected none: 'speed' has its"):
-        Aggregate("over", speed, n=Sum("n", default=0))

@@ -1,16 +1,18 @@
-"""Which records count: by type, change and cause, and how the two images of a change work against each other."""
+"""Which records count, how the two images of a change work against each other, and what waits in quarantine."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Attr, Count, Event, Sum, Window
-from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.fold import Delta, fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import MAX_TTL_AGE, Change, changes_of, single_image
-from tests.unit.fold.streams import NOW, Image, Record, image, record
+from tests.unit.fold.streams import NOW, Image, Record, Shard, image, record
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count(), "bytes": Sum("bytes")})
@@ -32,15 +34,6 @@ def _measures(records: list[Record], *declarations: Any) -> dict[Any, Any]:
 @pytest.mark.parametrize("new", [{"note": {"S": "seen"}}, {"bytes": {"N": "1.0"}}])
 def test_a_change_that_concerns_no_measure_causes_no_write(new: Image) -> None:
     assert _measures([record(1, _view() | new, _view())], _VIEWS, _LIVE, _BIG, _RECENT) == {}
-
-
-def test_a_change_back_within_a_batch_still_moves_the_watermark() -> None:
-    # An earlier delivery may have applied the first record only, so "nothing to add" must be written.
-    folded = fold(Plan((_LIVE,)), changes_of([record(1, _view()), record(2, None, _view())]))
-
-    [delta] = folded.deltas
-    assert delta.measures == {"n": 0}
-    assert (int(delta.first), int(delta.last)) == (1, 2)
 
 
 @pytest.mark.parametrize(
@@ -112,3 +105,157 @@ def test_a_sum_of_zero_alone_causes_no_write() -> None:
     size = Aggregate("size", _VIEW, pk="SIZE", sk="SIZE", measures={"bytes": Sum("bytes")})
 
     assert _measures([record(1, _view(size=0))], size) == {}
+
+
+_DECLARATIONS = (
+    Aggregate("all", _VIEW, pk="ALL", sk="ALL", measures={"n": Count()}),
+    Aggregate("by", _VIEW, pk="URL#{url}", sk="S", measures={"n": Count(), "b": Sum("bytes")}),
+    Window("recent", _VIEW, pk="URL#{url}", time="at"),
+    Window("ever", _VIEW, pk="EVER", time="at", future_tolerance=None, where=Attr("bytes").ge(0)),
+    Aggregate("last", _VIEW, pk="LAST", sk="LAST", measures={"n": Count()}),
+)
+_PLAN = Plan(_DECLARATIONS)
+
+_GOOD = image("view", url="/", bytes=1, at=NOW)
+
+
+def _with(**attributes: Any) -> Image:
+    return {**_GOOD, **attributes}
+
+
+def _without(name: str) -> Image:
+    return {key: value for key, value in _GOOD.items() if key != name}
+
+
+IMAGES: dict[str, Any] = {
+    "no group": _without("url"),
+    "no number": _without("bytes"),
+    "no time": _without("at"),
+    "number is text": _with(bytes={"S": "1"}),
+    "number is no number": _with(bytes={"N": "one"}),
+    "number is no text": _with(bytes={"N": ["1"]}),
+    "number has too many digits": _with(bytes={"N": "1." + "1" * 400}),
+    "whole number has a digit too many": _with(bytes={"N": "1" * 39}),
+    "whole number is longer than Python reads": _with(bytes={"N": "1" * 5000}),
+    "group is a flag": _with(url={"BOOL": True}),
+    "group is untyped": _with(url="/"),
+    "group is nothing": _with(url=None),
+    "time is naive": _with(at={"S": "2026-11-20T10:00:00"}),
+    "time is far ahead": _with(at={"N": str(NOW + 86400)}),
+    "type is untyped": {**_GOOD, "_type": "view"},
+    "type is a list": {**_GOOD, "_type": {"S": ["view"]}},
+    "image is text": "view",
+}
+
+
+@pytest.mark.parametrize("kind", IMAGES)
+@pytest.mark.parametrize("place", ["inserted", "corrected to", "corrected from", "both", "deleted"])
+def test_a_malformed_image_waits_for_those_that_cannot_fold_it(kind: str, place: str) -> None:
+    bad = IMAGES[kind]
+    new, old, also = {
+        "inserted": (bad, None, []),
+        "corrected to": (bad, _GOOD, [record(2, None, _GOOD)]),
+        "corrected from": (_GOOD, bad, [record(2, _GOOD)]),
+        "both": (bad, bad, []),
+        "deleted": (None, bad, []),
+    }[place]
+    malformed = record(2, new, old)
+    around = [record(1, _GOOD), record(3, _GOOD)]
+
+    folded = fold(_PLAN, changes_of([around[0], malformed, around[1]]))
+
+    sides = [side for side, image in (("NewImage", new), ("OldImage", old)) if image is bad]
+    assert [(int(held.sequence), held.image_name) for held in folded.unfoldable] == [(2, side) for side in sides]
+    [names] = {held.names for held in folded.unfoldable}
+    for held in folded.unfoldable:
+        assert all(f"{name}: " in held.reason for name in names)
+        assert [name for name in ("NewImage", "OldImage") if name in held.record["dynamodb"]] == [held.image_name]
+    for declaration in _DECLARATIONS:
+        # As if there were no other. The other image of the record counts as it would alone.
+        counted = also if not names or declaration.name in names else [malformed]
+        alone = fold(Plan((declaration,)), changes_of([around[0], *counted, around[1]]))
+        assert not alone.unfoldable
+        assert _contents(folded.deltas, declaration.name) == _contents(alone.deltas, declaration.name)
+    for delta in folded.deltas:
+        assert delta.layout.key(delta.group, "shard")
+
+
+def _contents(deltas: list[Delta], name: str) -> list[Any]:
+    return [(d.group, d.first, d.last, d.measures) for d in deltas if d.layout.name == name]
+
+
+@pytest.mark.parametrize("change", [{}, {"Keys": {"pk": {"S": "x"}}}, {"NewImage": None}, {"OldImage": None}])
+def test_a_record_without_images_goes_to_quarantine(change: dict[str, Any]) -> None:
+    bare: Record = {"eventName": "INSERT", "dynamodb": {"SequenceNumber": "2", **change}}
+
+    folded = fold(_PLAN, changes_of([bare, record(3, _GOOD)]))
+
+    assert [int(held.sequence) for held in folded.unfoldable] == [2]
+    assert all(delta.measures for delta in folded.deltas)
+
+
+def test_images_that_the_filter_leaves_out_need_not_be_well_formed() -> None:
+    plan = Plan((Aggregate("s", _VIEW, pk="S", sk="S", measures={"b": Sum("bytes")}, where=Attr("bytes").ge(0)),))
+
+    assert fold(plan, changes_of([record(1, _without("bytes"))])).unfoldable == []
+
+
+_HISTORY_PLAN = Plan(
+    (
+        Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count()}),
+        Aggregate("live", _VIEW, pk="LIVE", sk="LIVE", measures={"n": Count()}, on_expiry="subtract"),
+        Window("hourly", _VIEW, pk="URL#{url}", time="at", future_tolerance=None),
+        Window("bytes", _VIEW, pk="SITE", time="at", measure=Sum("bytes"), where=Attr("bytes").gt(-1)),
+    )
+)
+
+
+@st.composite
+def _view_images(draw: st.DrawFn) -> Image:
+    made = image("view", url=draw(st.sampled_from("ab")), at=NOW - draw(st.sampled_from([0, 59, 60, 3600])))
+    return made | draw(st.sampled_from([{}, {"bytes": {"N": "0"}}, {"bytes": {"N": "1.50"}}]))
+
+
+_IMAGES = st.one_of(_view_images(), st.just(image("undeclared")), st.just({"pk": {"S": "x"}}))
+_ACTIONS = st.tuples(st.sampled_from(["put", "put", "delete", "expire"]), st.sampled_from("abc"), _IMAGES)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> Shard:
+    """Draw a history of a few items."""
+    shard = Shard()
+    for action, key, new in draw(st.lists(_ACTIONS, max_size=14)):
+        shard.write(key, new if action == "put" else None, expired=action == "expire")
+    return shard
+
+
+@given(histories())
+def test_a_batch_gives_one_delta_an_item_with_its_first_and_last_record(shard: Shard) -> None:
+    sequences = [entry["dynamodb"]["SequenceNumber"].zfill(40) for entry in shard.records]
+    alone = [{delta.ref for delta in fold(_HISTORY_PLAN, changes_of([entry])).deltas} for entry in shard.records]
+    deltas = fold(_HISTORY_PLAN, changes_of(shard.records)).deltas
+
+    assert len({delta.ref for delta in deltas}) == len(deltas)
+    assert {delta.ref for delta in deltas} == set().union(*alone)
+    for delta in deltas:
+        touching = [sequence for sequence, origins in zip(sequences, alone, strict=True) if delta.ref in origins]
+        assert (delta.first, delta.last) == (touching[0], touching[-1])
+
+
+@given(histories(), st.data())
+def test_folding_above_applied_through_is_folding_the_later_records(shard: Shard, data: st.DataObject) -> None:
+    origins = sorted({delta.ref for delta in fold(_HISTORY_PLAN, changes_of(shard.records)).deltas}, key=repr)
+    sequences = [entry["dynamodb"]["SequenceNumber"].zfill(40) for entry in shard.records]
+    places = st.integers(-1, len(sequences) - 1)
+    chosen = {origin: data.draw(places) for origin in origins if data.draw(st.booleans())}
+    applied_through = {origin: sequences[place] if place >= 0 else "0" * 40 for origin, place in chosen.items()}
+
+    above = {delta.ref: delta for delta in fold(_HISTORY_PLAN, changes_of(shard.records), applied_through).deltas}
+
+    assert set(above) <= set(chosen)
+    for origin, place in chosen.items():
+        later = {delta.ref: delta for delta in fold(_HISTORY_PLAN, changes_of(shard.records[place + 1 :])).deltas}
+        assert (origin in above) is (origin in later)
+        if origin in above:
+            one, two = above[origin], later[origin]
+            assert (one.first, one.last, one.measures) == (two.first, two.last, two.measures)

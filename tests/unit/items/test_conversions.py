@@ -309,11 +309,3 @@ def test_all_forms_of_a_moment_mean_the_same_second(moment: datetime) -> None:
 def test_a_moment_as_seconds_is_the_same_moment(moment: datetime) -> None:
     assert abs(utc(seconds_of("as_of", moment)) - moment) < timedelta(milliseconds=1)
     assert utc(seconds_of("as_of", moment)).utcoffset() == timedelta(0)
-
-
-@pytest.mark.parametrize("moment", [datetime(2022, 3, 28), None, "now", 1648473443])  # noqa: DTZ001
-def test_a_moment_without_a_time_zone_is_refused(moment: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match="as_of=") as refused:
-        seconds_of("as_of", moment)
-
-    assert refused.value.argument == "as_of"

@@ -79,23 +79,21 @@ def test_a_value_that_cannot_stand_in_a_key_is_refused(value: object) -> None:
 
 
 def test_a_missing_value_is_refused_by_its_name() -> None:
-    with pytest.raises(InvalidArgumentError, match="clientId") as refused:
+    with pytest.raises(InvalidArgumentError, match=r"^invalid clientId=None: expected a value for"):
         _SORT.render({"time": "1"})
-
-    assert refused.value.argument == "clientId"
 
 
 @pytest.mark.parametrize(
-    "key", ["", "T#1", "T#1#CID", "X#1#CID#2", "T#1#CID#2#3", "t#1#CID#2", " T#1#CID#2", "T#1#CID#2\n#"]
+    ("template", "key"),
+    [
+        *((_SORT, key) for key in ("", "T#1", "T#1#CID", "X#1#CID#2", "T#1#CID#2#3", "t#1#CID#2", " T#1#CID#2")),
+        (_SORT, "T#1#CID#2\n#"),
+        (_PARTITION, "URL#%FF"),
+    ],
 )
-def test_a_key_of_another_layout_does_not_parse(key: str) -> None:
+def test_a_key_of_another_layout_or_of_bytes_that_are_no_text_does_not_parse(template: KeyTemplate, key: str) -> None:
     with pytest.raises(MalformedImageError):
-        _SORT.parse(key)
-
-
-def test_a_key_with_bytes_that_are_no_text_does_not_parse() -> None:
-    with pytest.raises(MalformedImageError):
-        _PARTITION.parse("URL#%FF")
+        template.parse(key)
 
 
 _WRONG: list[object] = [
@@ -106,9 +104,6 @@ _WRONG: list[object] = [
     *("100%#{a}", "A\n#{a}", "A\0#{a}", "A\x7f#{a}", "A\ud800#{a}"),
     *("x" * 1024, "x" * 990 + "#{a}", "é" * 500),
 ]
-# Everything an escape is made of, so that a flaw in escaping shows as a collision.
-_TEXTS = ["".join(letters) for length in range(4) for letters in product("#%2~\0", repeat=length)]
-_ESCAPES = ["", "%", "%25", "%2525", "#", "%23", "%2523", "%00", "\0", "%2", "3", "%~", "~", "a#b", "a", "b#"]
 
 _LIMIT = 80
 
@@ -172,13 +167,6 @@ def test_overlap_is_what_a_search_over_all_short_values_finds() -> None:
         expected = not keys[one].isdisjoint(keys[two])
         assert one.overlaps(two) is expected, (one.text, two.text)
         assert two.overlaps(one) is expected, (one.text, two.text)
-
-
-def test_pairs_of_values_never_collide() -> None:
-    template = KeyTemplate("{a}#{b}", 1024)
-    pairs = list(product(_ESCAPES + _TEXTS[:30], repeat=2))
-
-    assert len({template.render({"a": a, "b": b}) for a, b in pairs}) == len(set(pairs))
 
 
 def test_hashed_keys_collide_neither_with_each_other_nor_with_short_ones() -> None:

@@ -34,7 +34,6 @@ from dynamodb_counters import (
     Window,
 )
 from dynamodb_counters._reads.events import UNEXPLAINED
-from dynamodb_counters.errors import UncountedError
 from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 
 SALE = Event("sale", key=("shop", "time", "id"), version="revision")
@@ -61,17 +60,6 @@ def adds_up(counters: CountersInMemory, declaration: Any, values: dict[str, str]
     assert {name: number for name, number in sums.items() if number} == found.numbers
     assert (found.difference, found.reason, found.count) == ({}, "", len(found.lines))
     return dict(found.numbers)
-
-
-def test_the_lines_of_a_group_are_its_events_by_key_and_add_up_to_it() -> None:
-    with counters_in_memory([SHOPS], now=NOW) as counters:
-        counters.accept_many(SALE, [sale(2, 7), sale(1, 5), sale(3, 1, shop="b")])
-        found = counters.explain(SHOPS, shop="a")
-        assert found.numbers == {"sales": 2, "taken": 12}
-        assert [(line.key["id"], dict(line.adds)) for line in found.lines] == [
-            ("s2", {"sales": 1, "taken": 7}),
-            ("s1", {"sales": 1, "taken": 5}),
-        ]
 
 
 @pytest.mark.parametrize("event", [SALE, CLICK], ids=["one by one", "packed"])
@@ -104,14 +92,6 @@ def test_a_group_that_was_changed_by_hand_shows_exactly_that_as_a_difference(amo
         assert found.reason == UNEXPLAINED
 
 
-def test_a_retracted_event_is_no_line_and_a_replaced_one_is_its_latest_version() -> None:
-    with counters_in_memory([SHOPS], now=NOW) as counters:
-        counters.accept_many(SALE, [sale(1), sale(2)])
-        counters.accept(SALE, sale(2, 9, revision=2))
-        counters.retract(SALE, sale(1))
-        assert [dict(line.adds) for line in counters.explain(SHOPS, shop="a").lines] == [{"sales": 1, "taken": 9}]
-
-
 def test_rows_of_packed_events_that_were_taken_back_stand_with_what_took_them_back() -> None:
     clicks = Aggregate("clicks", CLICK, by="ad", clicks=Count(), paid=Sum("price"))
     with counters_in_memory([clicks], now=NOW) as counters:
@@ -126,20 +106,14 @@ def test_rows_of_packed_events_that_were_taken_back_stand_with_what_took_them_ba
 
 def test_events_that_where_leaves_out_are_no_lines_and_those_that_wait_are_a_difference() -> None:
     pace = Window("pace", SALE, by="shop", time="time", retention=timedelta(days=3))
-    with counters_in_memory([BIG, pace], now=NOW, quarantine="keep") as counters:
+    with counters_in_memory([BIG, SHOPS, pace], now=NOW, quarantine="keep") as counters:
         counters.accept(SALE, sale(-20))
         counters.accept_many(SALE, [sale(1), sale(2, 10), sale(3, "free"), sale(0, 10)])
         assert [line.key["id"] for line in counters.explain(BIG, shop="a").lines] == ["s2", "s0"]
+        assert [line.key["id"] for line in counters.explain(SHOPS, shop="a").lines] == ["s2", "s1", "s0", "s-20"]
         found = counters.explain(pace, {"shop": "a"}, start=NOW - HOUR, end=NOW + 2 * HOUR)
         assert (found.numbers, found.count, found.difference) == ({"total": 4}, 5, {"total": -1})
         assert found.reason == UNEXPLAINED
-
-
-def test_an_event_that_cannot_be_counted_is_no_line() -> None:
-    with counters_in_memory([SHOPS], now=NOW, quarantine="keep") as counters:
-        counters.accept_many(SALE, [sale(1), sale(2, "free")])
-        found = counters.explain(SHOPS, shop="a")
-        assert ([line.key["id"] for line in found.lines], found.difference) == (["s1"], {})
 
 
 def test_a_chunk_that_cannot_be_read_is_no_line_and_hides_no_other() -> None:
@@ -176,11 +150,6 @@ def test_a_window_that_retains_less_than_a_day_is_explained_as_far_back_as_it_do
     with counters_in_memory([short], now=NOW) as counters:
         counters.accept_many(SALE, [sale(1), sale(60 * 2)])
         assert adds_up(counters, short, {"shop": "a"}) == {"total": 2}
-
-
-def test_lines_are_made_by_the_registered_definition_and_another_one_is_refused() -> None:
-    with counters_in_memory([BIG], now=NOW) as counters, pytest.raises(UncountedError):
-        counters.explain(replace(BIG, where=None), shop="a")
 
 
 def test_the_first_lines_are_shown_and_all_add_up() -> None:

@@ -13,7 +13,7 @@ from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, LAYOUT
 from dynamodb_counters._reads.question import Position
 from simulation.memory_table import MemoryTable
-from tests.unit.fold.world import World
+from simulation.world import World
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -105,12 +105,11 @@ def _aggregate(name: str, sk: str, pk: str = "PAGE#{page}", write_shards: int = 
     return Aggregate(name, PAGE_VIEW, pk=pk, sk=sk, measures={"n": Count()}, write_shards=write_shards)
 
 
-def _world(*declared: Any, users: tuple[str, ...] = ("ann", "bob")) -> World:
-    world = World(declared)
-    for user in users:
-        world.put(PAGE_VIEW, {"page": "home", "user": user, "word": user})
-    world.settle()
-    return world
+def _viewed(*declared: Any, users: tuple[str, ...] = ("ann", "bob")) -> World:
+    bench = World(*declared)
+    bench.counters.accept_many(PAGE_VIEW, [{"page": "home", "user": user, "word": user} for user in users])
+    bench.deliver_all()
+    return bench
 
 
 @pytest.mark.parametrize(("pk", "sk"), [("PAGE#{page}", "A#{word}"), ("BARE#{page}", "{word}")])
@@ -118,41 +117,40 @@ def test_all_keys_of_a_prefix_are_read_and_no_others(pk: str, sk: str) -> None:
     # No segment of another item's key can be equal to that of a key that begins with a field: it has a single segment.
     users = ("", " ", "!", "é", "\x00", "zoe", "\U0010ffff")
     one, two = _aggregate("one", sk, pk), _aggregate("two", "A#M#{word}#{user}")
-    world = _world(one, two, users=users)
+    bench = _viewed(one, two, users=users)
     key = one._pk_template.render({"page": "home"}), one._sk_template.render({"word": "foreign"})
-    world.client.put_item(TableName="counters", Item={"pk": {"S": key[0]}, "sk": {"S": key[1]}})
-    assert {group.values["word"] for group in world.counters.groups(one, {"page": "home"})} == {*users}
+    bench.table.put_item(TableName=bench.table.name, Item={"pk": {"S": key[0]}, "sk": {"S": key[1]}})
+    assert {group.values["word"] for group in bench.counters.groups(one, {"page": "home"})} == {*users}
 
 
 def test_members_of_a_distinct_count_are_not_read_with_it() -> None:
     visitors = Distinct("visitors", PAGE_VIEW, pk="PAGE#{page}", sk="VISITORS", member="user")
-    world = _world(visitors)
+    bench = _viewed(visitors)
     items: list[Mapping[str, Any]] = []
-    query = world.client.query
+    query = bench.table.query
 
     def noted(**request: Any) -> dict[str, Any]:
         page = query(**request)
         items.extend(page["Items"])
         return page
 
-    world.client.query = noted  # type: ignore[method-assign]
-    assert [group["distinct"] for group in world.counters.groups(visitors, {"page": "home"})] == [2]
+    bench.table.query = noted  # type: ignore[method-assign]
+    assert [group["distinct"] for group in bench.counters.groups(visitors, {"page": "home"})] == [2]
     assert len(items) == 1
 
 
 def test_groups_of_several_items_each_are_not_listed() -> None:
     spread = _aggregate("spread", "A", write_shards=2)
     with pytest.raises(InvalidArgumentError, match="an aggregate with write_shards=1"):
-        _world(spread).counters.groups(spread, {"page": "home"})
+        _viewed(spread).counters.groups(spread, {"page": "home"})
 
 
 def test_groups_of_all_partitions_take_a_scan_that_is_priced_first() -> None:
     views = Aggregate("views", PAGE_VIEW, by=("page", "user"))
-    world = World((views, _aggregate("others", "A")))
-    for number in range(5):
-        world.put(PAGE_VIEW, {"page": f"p{number % 2}", "user": f"u{number}"})
-    world.settle()
-    counters = world.counters
+    bench = World(views, _aggregate("others", "A"))
+    counters = bench.counters
+    counters.accept_many(PAGE_VIEW, [{"page": f"p{number % 2}", "user": f"u{number}"} for number in range(5)])
+    bench.deliver_all()
     refusal = r"invalid scan=False: expected True, for a Scan that takes [\d,]+ read units, or values of page"
     with pytest.raises(InvalidArgumentError, match=refusal):
         counters.groups(views)
@@ -164,7 +162,7 @@ def test_groups_of_all_partitions_take_a_scan_that_is_priced_first() -> None:
     # Other code has written what is no group: its key is another one, or hashed and shows no values.
     for pk in ("other", "p%~" + "x" * 43):
         item = {"pk": {"S": pk}, "sk": {"S": "views"}, "_type": {"S": "views"}, "views": {"N": "1"}}
-        world.client.put_item(TableName=world.table.name, Item=item)
+        bench.table.put_item(TableName=bench.table.name, Item=item)
     assert len([*counters.groups(views, scan=True)]) == len(listed)
 
 

@@ -1,19 +1,31 @@
-"""Answers of `Counters` about windows, at the edges: boundaries, emptiness, refusals, clocks that change."""
+"""Answers of `Counters` about windows, at the edges: boundaries, calendars, emptiness, refusals, spans."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from dynamodb_counters import InvalidArgumentError, Sum, Window
+from dynamodb_counters import (
+    ActiveMembers,
+    Counters,
+    Declaration,
+    Event,
+    InvalidArgumentError,
+    Percentiles,
+    Sum,
+    Window,
+)
+from dynamodb_counters._declarations.codec import definition, encode, same_definition
+from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._reads.question import MAX_STEPS, Question
 from dynamodb_counters._reads.span_reads import queries_of
 from dynamodb_counters._timeline.tiers import Interval, plan_queries, read_cost
+from simulation.counters_in_memory import counters_in_memory
 from tests.unit.fold.buckets import JOB, Buckets, Number, fold
 
 _C = {"customer": "c"}
@@ -30,18 +42,6 @@ def _written(window: Window, *happened: datetime | tuple[datetime, Number], now:
     pairs = [each if isinstance(each, tuple) else (each, 1) for each in happened]
     buckets.write(fold(window, [(int(moment.timestamp()), number) for moment, number in pairs]))
     return buckets
-
-
-def test_a_month_in_a_time_zone_is_one_read() -> None:
-    berlin, start, end = ZoneInfo("Europe/Berlin"), _utc(2026, 9, 30, 22), _utc(2026, 10, 31, 23)
-    second = timedelta(seconds=1)
-    buckets = _written(_JOBS, start - second, start, end - second, end)
-    jobs = buckets.counters.window(_JOBS, _C)
-
-    october = jobs.between(datetime(2026, 10, 1, tzinfo=berlin), datetime(2026, 11, 1, tzinfo=berlin))
-    assert (october.count, october.start, october.end) == (2, start, end)
-    assert jobs.series(start - second, end + second, step="month", tz=berlin)[1] == october
-    assert jobs.calendar("month", berlin, as_of=end - second) == october
 
 
 def test_a_month_begins_on_its_anchor() -> None:
@@ -77,14 +77,6 @@ def test_a_day_that_a_zone_skipped_has_no_step() -> None:
     )
 
     assert [day.start for day in days] == [_utc(2011, 12, 29, 10), _utc(2011, 12, 30, 10)]
-
-
-def test_a_series_has_zeros_where_nothing_happened_and_reads_once() -> None:
-    buckets = _written(_JOBS, _utc(2026, 11, 18, 1), _utc(2026, 11, 20, 1), _utc(2026, 11, 20, 2))
-    days = buckets.counters.window(_JOBS, _C).series(_utc(2026, 11, 17), _utc(2026, 11, 21), step="day")
-
-    assert [day.count for day in days] == [0, 1, 0, 2]
-    assert len(buckets.queries) == 1
 
 
 def test_a_series_is_read_from_the_coarsest_tier_that_separates_its_steps() -> None:
@@ -128,7 +120,10 @@ _START, _END = _utc(2026, 1, 1), _utc(2026, 1, 2)
             for last in (0 * _DAY, -_DAY, 1.5 * _MINUTE, _MINUTE + _TICK, 5, None)
         ),
         ("last", [_DAY], {"as_of": _utc(1, 1, 1, 12)}, "years 1 to 9999"),
-        ("last", [_DAY], {"as_of": _START.replace(tzinfo=None)}, r"^invalid as_of=.*time zone"),
+        *(
+            ("last", [_DAY], {"as_of": as_of}, r"^invalid as_of=.*time zone")
+            for as_of in (_START.replace(tzinfo=None), "now", 1648473443)
+        ),
         *(("calendar", [period], {}, "^invalid period=") for period in ("decade", "", "Month", None, ["month"])),
         *(
             ("calendar", ["month"], {"anchor": anchor}, "^invalid anchor=.*: expected 1 to 31 of months, else 1")
@@ -174,6 +169,106 @@ def test_sums_are_exact() -> None:
 
     answer = buckets.counters.window(paid, _C).last(_DAY).count
     assert answer == Decimal("-4.699999999999999999999999999999")
+
+
+CALL = Event("call", key=("customer", "id"))
+OWN = Window("own", CALL, by=("customer", "tz"), time="at", tz="tz", anchor=15)
+BERLIN = Window("berlin", CALL, by="customer", time="at", tz="Europe/Berlin")
+PLAIN = Window("plain", CALL, by="customer", time="at")
+NOW = datetime(2026, 11, 20, 3, 30, tzinfo=UTC)
+ZONE = "America/New_York"
+
+
+def _start(counters: Counters, window: Window, period: Any, *arguments: Any, **more: Any) -> datetime:
+    group = {name: {"customer": "c", "tz": ZONE}[name] for name in window.fields}
+    return counters.window(window, group).calendar(period, *arguments, **more).start
+
+
+def test_a_period_is_that_of_the_declared_calendar_unless_another_is_named() -> None:
+    with counters_in_memory([OWN, BERLIN, PLAIN], now=NOW) as counters:
+        counters.accept(CALL, {"customer": "c", "id": 1, "tz": ZONE, "at": NOW.isoformat()})
+        local, berlin = ZoneInfo(ZONE), ZoneInfo("Europe/Berlin")
+        assert _start(counters, OWN, "month") == datetime(2026, 11, 15, tzinfo=local)
+        assert _start(counters, OWN, "day") == datetime(2026, 11, 19, tzinfo=local)
+        assert _start(counters, OWN, "month", "UTC", anchor=1) == datetime(2026, 11, 1, tzinfo=UTC)
+        assert _start(counters, BERLIN, "day") == datetime(2026, 11, 20, tzinfo=berlin)
+        assert _start(counters, PLAIN, "day") == datetime(2026, 11, 20, tzinfo=UTC)
+        first, last = datetime(2026, 9, 20, tzinfo=UTC), datetime(2026, 11, 18, tzinfo=UTC)
+        months = counters.window(OWN, customer="c", tz=ZONE).series(first, last, step="month")
+        assert [each.start.astimezone(local).day for each in months[1:]] == [15, 15]
+        served, span = CountResources(counters, [BERLIN]), "start=2026-11-18T12:00:00Z&end=2026-11-19T12:00:00Z"
+        days = served.read("berlin", f"customer=c&{span}&step=day", resource="series")["series"]
+        assert [each["start"] for each in days] == ["2026-11-18T12:00:00+00:00", "2026-11-18T23:00:00+00:00"]
+
+
+def test_a_group_whose_field_names_no_time_zone_is_refused() -> None:
+    with counters_in_memory([OWN], now=NOW) as counters, pytest.raises(InvalidArgumentError, match="Mars"):
+        counters.window(OWN, customer="c", tz="Mars/Base").calendar("month")
+
+
+def test_a_calendar_is_no_part_of_what_a_name_counts() -> None:
+    changed = replace(BERLIN, tz="Asia/Tokyo", anchor=3)
+    assert same_definition(BERLIN, changed)
+    assert encode((definition(BERLIN),)) == encode((definition(changed),))
+    assert "Tokyo" in encode((changed,))
+
+
+VIEW: Final = Event("view", key="id")
+_SPANS_UNTIL: Final = datetime(2026, 11, 20, 8, 36, 5, tzinfo=UTC)
+_MONTH: Final = timedelta(days=30)
+_SPANS: Final = (
+    *((number, "seconds") for number in (1, 2, 30, 60, 90, 3600)),
+    *((number, "minutes") for number in (1, 2, 5, 15, 60, 90, 1440)),
+    *((number, "hours") for number in (1, 2, 6, 24, 36, 48)),
+    *((number, "days") for number in (1, 2, 30, 31)),
+    (1, "weeks"),
+)
+
+
+_UNITS: Final = [timedelta(seconds=unit) for unit in (60, 3600, 86_400)]
+_WINDOWS: Final = [
+    Window(f"window{n}", VIEW, time="at", precision=unit, longest=_MONTH, retention=_MONTH)
+    for n, unit in enumerate([timedelta(seconds=1), *_UNITS])
+]
+_ACTIVE: Final = [
+    ActiveMembers(f"active{n}", VIEW, member="user", time="at", precision=unit, longest=30 * unit)
+    for n, unit in enumerate(_UNITS)
+]
+_PERCENTILES: Final = [
+    Percentiles(f"sizes{n}", VIEW, attribute="ms", time="at", precision=unit) for n, unit in enumerate(_UNITS)
+]
+_TIMED: Final[list[Declaration]] = [*_WINDOWS, *_ACTIVE, *_PERCENTILES]
+
+
+@pytest.mark.parametrize("declared", [pytest.param(each, id=each.name) for each in _TIMED])
+def test_a_span_is_answered_as_it_was_asked_for_or_refused(declared: Any) -> None:
+    unit, most = declared.precision, 30 * declared.precision if isinstance(declared, ActiveMembers) else _MONTH
+    with counters_in_memory(_TIMED, now=_SPANS_UNTIL) as counters:
+        for number, name in _SPANS:
+            span, reader = timedelta(**{name: number}), counters.window(declared)
+            if 2 * unit <= span <= most and not span % unit:
+                found = reader.last(span)
+                assert (found.end - found.start, _SPANS_UNTIL - found.start >= span / 2) == (span, True)
+            elif isinstance(declared, Percentiles) and span > most:
+                assert reader.last(span).end > _SPANS_UNTIL
+            else:
+                with pytest.raises(InvalidArgumentError) as refused:
+                    reader.last(span)
+                words = (
+                    "more than the unit",
+                    "a multiple of the precision",
+                    "the longest of",
+                    "retains no more",
+                )
+                assert any(each in str(refused.value) for each in words), refused.value
+
+
+def test_a_refusal_names_the_spans_that_can_be_asked_for() -> None:
+    with counters_in_memory(_ACTIVE, now=_SPANS_UNTIL) as counters:
+        with pytest.raises(InvalidArgumentError) as refused:
+            counters.window(_ACTIVE[-1]).last(timedelta(hours=24))
+        allowed = "expected more than the unit that 'active2' counts by, as the current one is not over"
+        assert allowed in str(refused.value)
 
 
 def test_a_series_of_years_has_steps_by_default() -> None:

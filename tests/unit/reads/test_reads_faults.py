@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Count, Event, InvalidArgumentError
+from dynamodb_counters import Aggregate, Count, Event
 from dynamodb_counters._reads.group_reads import GroupReads
 from dynamodb_counters._table import Table
 from tests.unit.writes.clients import ScriptedClient, scripted_table
@@ -83,11 +83,3 @@ def test_reads_are_as_consistent_as_asked(consistent: bool) -> None:
 
 def test_no_groups_cause_no_call() -> None:
     assert _Reads(scripted_table(ScriptedClient())).get_many([], consistent=False) == []
-
-
-@pytest.mark.parametrize("values", [{}, {"url": None}, {"url": 0.1 + 0.2}, {"url": "\ud800"}])
-def test_a_group_that_is_none_is_refused(values: Any) -> None:
-    with pytest.raises(InvalidArgumentError) as refused:
-        _Reads(scripted_table(ScriptedClient())).get(_VIEWS, values, consistent=False)
-
-    assert refused.value.argument == "url"

@@ -5,11 +5,10 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
-from dynamodb_counters import Event, InvalidArgumentError, Window
+from dynamodb_counters import Event, Window
 from dynamodb_counters._reads.span_reads import add_up
 from dynamodb_counters._timeline.tiers import (
     DAYS,
@@ -120,24 +119,6 @@ def test_a_moment_has_a_readable_key(moment: str, tier: Tier, text: str, slot: s
     bucket, found = tier.locate(int(datetime.fromisoformat(moment).replace(tzinfo=UTC).timestamp()))
 
     assert (tier.text(bucket), found) == (text, slot)
-
-
-@pytest.mark.parametrize(
-    ("argument", "value"),
-    [
-        ("precision", timedelta(seconds=30)),
-        ("precision", None),
-        ("precision", 60),
-        ("longest", timedelta(seconds=59)),
-        ("longest", timedelta(hours=26)),
-        ("longest", 86_400),
-    ],
-)
-def test_a_wrong_argument_is_refused_by_name_and_value(argument: str, value: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"^invalid {argument}=") as refused:
-        replace(_JOBS, retention=timedelta(hours=25), **{argument: value})
-
-    assert refused.value.argument == argument
 
 
 def test_a_window_whose_retention_is_short_has_tiers_for_it() -> None:

@@ -1,13 +1,15 @@
-"""Accepting in bulk while DynamoDB refuses, throttles and fails: each event still gets its own true answer."""
+"""Writing while DynamoDB refuses, throttles and fails: each event gets its own true answer, and nothing inexact."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import (
@@ -19,10 +21,21 @@ from botocore.exceptions import (
 )
 
 import dynamodb_counters
-from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, UnavailableError
+from dynamodb_counters import (
+    Aggregate,
+    Count,
+    Counter,
+    Counters,
+    Event,
+    InvalidArgumentError,
+    Packed,
+    Sum,
+    UnavailableError,
+    Window,
+)
 from dynamodb_counters._assumptions import LONGEST_REQUEST, TRIES
 from dynamodb_counters._writes.accept import accept, accept_many
-from dynamodb_counters._writes.direct_counts import record_once
+from dynamodb_counters._writes.direct_counts import MAX_COUNTED, increment, record_once
 from simulation.clock import VirtualClock
 from tests.unit.writes.clients import ScriptedClient, cancelled, failure, scripted_table
 
@@ -37,37 +50,23 @@ def _statuses(client: ScriptedClient, events: list[dict[str, Any]]) -> list[str]
     return [outcome.status for outcome in accept_many(scripted_table(client), _VIEW, events)]
 
 
-@pytest.mark.parametrize("code", ["AccessDeniedException", "ResourceNotFoundException"])
-def test_a_fault_of_the_deployment_is_raised_from_any_call(code: str) -> None:
-    table = scripted_table(ScriptedClient(put_item=[failure(code)] * 2))
+@pytest.mark.parametrize(
+    "error", [failure("AccessDeniedException"), failure("ResourceNotFoundException"), NoCredentialsError()], ids=str
+)
+def test_a_fault_of_the_deployment_is_raised_from_any_call(error: Exception) -> None:
+    table = scripted_table(ScriptedClient(put_item=[error] * 2))
 
     for ask in (lambda: accept_many(table, _VIEW, _events(1)), lambda: accept(table, _VIEW, _events(1)[0])):
-        with pytest.raises(ClientError, match=code):
+        with pytest.raises(type(error)) as raised:
             ask()
-
-
-@pytest.mark.parametrize(
-    ("code", "status"),
-    [
-        ("ConditionalCheckFailedException", "duplicate"),
-        ("ValidationException", "rejected"),
-        ("ThrottlingException", "failed"),
-        ("ProvisionedThroughputExceededException", "failed"),
-        ("TransactionConflictException", "failed"),
-        ("InternalServerError", "failed"),
-    ],
-)
-def test_one_event_is_answered_by_what_dynamodb_says(code: str, status: str) -> None:
-    client = ScriptedClient(put_item=[failure(code, "PutItem")] * 10)
-
-    assert accept(scripted_table(client), _VIEW, _events(1)[0]).status == status
+        assert raised.value is error
 
 
 _PASSING: list[Exception] = [
     *map(failure, ("ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded")),
     failure("ServiceUnavailable"),
     failure("RequestTimeout"),
-    failure("TransactionInProgressException"),
+    *map(failure, ("TransactionInProgressException", "TransactionConflictException", "InternalServerError")),
     failure("502", ResponseMetadata={"HTTPStatusCode": 502}),
     cancelled("None", "TransactionConflict"),
     ConnectTimeoutError(endpoint_url="http://table"),
@@ -133,15 +132,6 @@ def test_passing_errors_are_listed_in_one_place() -> None:
     assert lists == ["_assumptions.py"]
 
 
-def test_credentials_that_are_missing_are_a_fault_of_the_deployment() -> None:
-    client = ScriptedClient(put_item=[NoCredentialsError()] * 2)
-
-    with pytest.raises(NoCredentialsError):
-        _statuses(client, _events(1))
-    with pytest.raises(NoCredentialsError):
-        accept(scripted_table(client), _VIEW, _events(1)[0])
-
-
 def test_no_events_cause_no_call() -> None:
     assert accept_many(scripted_table(ScriptedClient()), _VIEW, []) == []
 
@@ -175,3 +165,116 @@ def test_events_that_cannot_be_stored_are_rejected_without_a_call(kind: str) -> 
     assert alone == among
     assert alone.status == "rejected"
     assert ": expected " in str(alone.reason)
+
+
+_KEPT_VIEW = Event("view", pk="URL#{url}", sk="ID#{id}", retention=timedelta(days=7))
+_KEPT_VIEWS = Aggregate(
+    "views", _KEPT_VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count(), "bytes": Sum("bytes")}
+)
+_SITE = Aggregate("site", _KEPT_VIEW, pk="SITE", sk="SITE", measures={"n": Count()})
+_RECENT = Window("recent", _KEPT_VIEW, pk="URL#{url}", time="at")
+_PAGES = Counter("pages", by="url", n=Count(), bytes=Count())
+_TOTAL = Counter("total")
+_VALUES = {"url": "/", "id": "1", "bytes": 7, "at": 1_790_000_000}
+
+
+def test_the_pause_is_jittered() -> None:
+    pauses: list[float] = []
+    script = [cancelled("None", "TransactionConflict"), {}]
+    table = scripted_table(ScriptedClient(transact_write_items=script), pauses)
+    object.__setattr__(table, "jitter", lambda: 0.0)
+
+    assert record_once(table, _KEPT_VIEW, _VALUES, [_SITE]).status == "accepted"
+    assert pauses == [0.0]
+
+
+def test_an_event_that_is_there_is_a_duplicate_whatever_else_went_wrong() -> None:
+    client = ScriptedClient(transact_write_items=[cancelled("ConditionalCheckFailed", "TransactionConflict")])
+
+    assert record_once(scripted_table(client), _KEPT_VIEW, _VALUES, [_SITE]).status == "duplicate"
+    assert len(client.calls) == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        cancelled("None", "ValidationError"),
+        cancelled("None", "ItemCollectionSizeLimitExceeded"),
+        cancelled("TransactionConflict", "ValidationError"),
+        cancelled(),
+        failure("AccessDeniedException"),
+        failure("ResourceNotFoundException"),
+        failure("ValidationException"),
+    ],
+    ids=lambda error: str(error.response.get("CancellationReasons", error.response["Error"]["Code"])),
+)
+def test_any_other_refusal_is_raised(error: ClientError) -> None:
+    client = ScriptedClient(transact_write_items=[error])
+
+    with pytest.raises(ClientError) as raised:
+        record_once(scripted_table(client), _KEPT_VIEW, _VALUES, [_SITE])
+
+    assert raised.value is error
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"url": "/", "at": 1_790_000_000, "bytes": 1},
+        {"url": "/", "id": "1", "at": 1_790_000_000},
+        {"url": "/", "id": "1", "at": 1_790_000_000, "bytes": "many"},
+        {"url": "/", "id": "1", "at": "now", "bytes": 1},
+        {"url": "/", "id": "1", "at": 1_790_090_000, "bytes": 1},
+        {"url": "/", "id": "1", "at": 1_790_000_000, "bytes": 0.1 + 0.2},
+    ],
+)
+def test_an_event_that_cannot_be_counted_is_rejected_without_a_call(values: dict[str, Any]) -> None:
+    table = scripted_table(ScriptedClient(), now=1_790_000_000)
+
+    outcome = record_once(table, _KEPT_VIEW, values, [_KEPT_VIEWS, _RECENT])
+
+    assert outcome.status == "rejected"
+    assert outcome.reason
+
+
+def test_declarations_of_another_event_are_refused() -> None:
+    other = Event("other", pk="O#{url}", sk="ID#{id}")
+    stranger = Aggregate("stranger", other, pk="N", sk="N", measures={"n": Count()})
+
+    with pytest.raises(InvalidArgumentError, match="'view'") as refused:
+        record_once(scripted_table(ScriptedClient()), _KEPT_VIEW, _VALUES, [_SITE, stranger])
+
+    assert refused.value.argument == "declarations"
+
+
+def test_more_declarations_than_a_transaction_holds_are_refused() -> None:
+    many = [Aggregate(f"a{n}", _KEPT_VIEW, pk=f"A{n}", sk="A", measures={"n": Count()}) for n in range(MAX_COUNTED + 1)]
+
+    with pytest.raises(InvalidArgumentError, match="99"):
+        record_once(scripted_table(ScriptedClient()), _KEPT_VIEW, _VALUES, many)
+    client = ScriptedClient(transact_write_items=[{}])
+    assert record_once(scripted_table(client), _KEPT_VIEW, _VALUES, many[:-1]).status == "accepted"
+    assert len(client.calls[0][1]["TransactItems"]) == 100
+
+
+_RATIO = 0.1 + 0.2
+
+
+@pytest.mark.parametrize(
+    ("counter", "values", "amount", "argument"),
+    [
+        *((_PAGES, {"url": "/"}, amount, "amount") for amount in (1, {}, {"other": 1}, {"n": 1, "other": 1})),
+        *((_PAGES, {"url": "/"}, {"n": n}, "amount") for n in (_RATIO, "1", True, None, Decimal("NaN"))),
+        *((_TOTAL, {}, amount, "amount") for amount in (_RATIO, "1", None, True, 10**38 + 1, Decimal("Infinity"))),
+        *((_PAGES, values, {"n": 1}, name) for values, name in (({}, "url"), ({"uri": "/"}, "uri"))),
+        (_PAGES, {"url": _RATIO}, {"n": 1}, "url"),
+    ],
+)
+def test_increment_refuses_what_it_cannot_add(counter: Counter, values: Any, amount: Any, argument: str) -> None:
+    client: Any = ScriptedClient()
+    client.meta = Mock()
+    with pytest.raises(InvalidArgumentError) as refused:
+        increment(scripted_table(client), counter, values, amount)
+
+    assert refused.value.argument == argument
+    assert counter is not _TOTAL or refused.value.value == amount

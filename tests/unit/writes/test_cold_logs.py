@@ -17,10 +17,7 @@ from dynamodb_counters._table import ending_at
 from dynamodb_counters._writes import chunk_writes
 from dynamodb_counters._writes.chunk_writes import _WARY, ChunkLogs
 from simulation.clock import VirtualClock
-from simulation.faults.hooked_client import HookedClient
-from simulation.memory.memory_client import paginator
-from simulation.memory_table import MemoryTable
-from simulation.metered_table import MeteredTable
+from tests.unit.writes.conftest import Site
 
 _VIEW: Final = Event(
     "view",
@@ -34,17 +31,14 @@ _HIT = Event("hit", pk="URL#{url}", sk="T#{at}#ID#{id}", packed=Packed("at", buc
 _MOST = 500
 
 
-class _World:
+class _Flooded(Site):
     """A table whose current bucket has so many chunks; each of its processes counts the chunks that it reads."""
 
     def __init__(self, event: Event = _VIEW, chunks: int = _CHUNKS) -> None:
-        self.clock = VirtualClock()
-        self.table = MemoryTable(self.clock, 1, 1)
-        self.event = event
+        super().__init__()
         self.read: list[str] = []
         self.seconds_per_query = 0.0
-        client: Any = self.table
-        writer = Counters(self.table.name, client=client, clock=self.clock)
+        writer = self.process()
         for number in range(chunks):
             assert writer.accept(event, self.view("flooder", number)).status == "accepted"
 
@@ -52,23 +46,21 @@ class _World:
         return {"customer": customer, "at": int(self.clock.now) // 60 * 60 - earlier, "id": number}
 
     def cold(self) -> Counters:
-        def hook(name: str, send: Any, _: dict[str, Any]) -> Any:
-            answer = send()
-            if name == "query":
-                self.clock.advance(self.seconds_per_query)
-                self.read += [item["pk"]["S"] + item["sk"]["S"] for item in answer["Items"] if "_chunk" in item]
-            return answer
-
-        client: Any = HookedClient(self.table, hook)
-        client.get_paginator = lambda operation: paginator(getattr(client, operation))
-        process = Counters(self.table.name, client=client, clock=self.clock)
+        process = self.process(self._read)
         # Threads would share the clock: what one log takes, another one would lack.
         vars(process._table)["threads"] = 1
         return process
 
+    def _read(self, name: str, send: Any, _: dict[str, Any]) -> Any:
+        answer = send()
+        if name == "query":
+            self.clock.advance(self.seconds_per_query)
+            self.read += [item["pk"]["S"] + item["sk"]["S"] for item in answer["Items"] if "_chunk" in item]
+        return answer
+
 
 def test_a_look_builds_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = _World(chunks=3)
+    world = _Flooded(chunks=3)
     monkeypatch.setattr(Chunk, "all_rows", None)
 
     outcomes = world.cold().accept_many(_VIEW, [world.view("flooder", number) for number in range(4)])
@@ -77,7 +69,7 @@ def test_a_look_builds_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_look_ends_with_the_time_and_goes_on_from_there() -> None:
-    world = _World()
+    world = _Flooded()
     world.seconds_per_query = 1.0
     process = world.cold()
     own, other = world.view("victim", 1), world.view("victim", 2, earlier=120)
@@ -98,7 +90,7 @@ _OWN: Final = replace(_VIEW, packed=Packed("at", bucket=timedelta(minutes=1), ch
 
 @pytest.mark.parametrize("chunks", [0, 50, _CHUNKS])
 def test_a_tenant_reads_no_chunk_of_another(chunks: int) -> None:
-    world = _World(_OWN, chunks)
+    world = _Flooded(_OWN, chunks)
 
     first, second = world.cold(), world.cold()
     assert first.accept(_OWN, world.view("victim", 1)).status == "accepted"
@@ -109,7 +101,7 @@ def test_a_tenant_reads_no_chunk_of_another(chunks: int) -> None:
 
 
 def test_the_buckets_of_one_tenant_take_turns_with_those_of_others() -> None:
-    world = _World(_OWN, 0)
+    world = _Flooded(_OWN, 0)
     process = world.cold()
     flood = [world.view("flooder", number, earlier=60 * number) for number in range(100)]
     order: list[str] = []
@@ -126,13 +118,13 @@ def test_the_buckets_of_one_tenant_take_turns_with_those_of_others() -> None:
 
 
 def test_events_are_read_by_tenant() -> None:
-    world = _World(_OWN, 3)
+    world = _Flooded(_OWN, 3)
     with pytest.raises(InvalidArgumentError, match="invalid customer=None"):
         world.cold().events(_OWN)
 
 
 def test_names_of_tenants_lead_into_no_other_log() -> None:
-    world = _World(_OWN, 0)
+    world = _Flooded(_OWN, 0)
     process = world.cold()
     names = ["", "%", "a", "a#b", "a%23b", "0#a", "x" * 3000, "x" * 2999 + "y"]
     for name in names:
@@ -144,7 +136,7 @@ def test_names_of_tenants_lead_into_no_other_log() -> None:
 
 @pytest.mark.parametrize("values", [{"customer": "a"}, {"id": 1}])
 def test_events_of_tenants_are_erased(values: dict[str, Any]) -> None:
-    world = _World(_OWN, 0)
+    world = _Flooded(_OWN, 0)
     process = world.cold()
     for name in "ab":
         assert process.accept(_OWN, world.view(name, 1)).status == "accepted"
@@ -156,7 +148,7 @@ def test_events_of_tenants_are_erased(values: dict[str, Any]) -> None:
 
 
 def test_a_listing_looks_at_wanted_events_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = _World()
+    world = _Flooded()
     process = world.cold()
     own = [world.view("victim", number) for number in range(5)]
     process.accept_many(_VIEW, own)
@@ -178,32 +170,29 @@ def _views(clock: VirtualClock, minutes: range, each: int = 20) -> list[dict[str
     return [{"url": str(n), "at": int(clock()) // 60 * 60 - 60 * minute} for minute in minutes for n in range(each)]
 
 
-def test_logs_used_longest_ago_are_forgotten_and_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logs_used_longest_ago_are_forgotten_and_read_again(
+    site: Site, counters: Counters, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(chunk_writes, "MOST_EVENTS", _MOST)
-    clock = VirtualClock()
-    table: Any = MeteredTable(clock, 1, 1)
-    counters = Counters(table.name, client=table, clock=clock)
     for minute in range(60):
-        counters.accept_many(_SMALL_VIEW, _views(clock, range(minute, minute + 1)))
+        counters.accept_many(_SMALL_VIEW, _views(site.clock, range(minute, minute + 1)))
         logs = ChunkLogs.of_table(counters._table)
         assert logs._total == sum(len(log.places) + 8 for log in logs._logs.values()) <= _MOST
 
-    outcomes = counters.accept_many(_SMALL_VIEW, _views(clock, range(60)))
+    outcomes = counters.accept_many(_SMALL_VIEW, _views(site.clock, range(60)))
 
     assert {outcome.status for outcome in outcomes} == {"duplicate"}
 
 
-def test_puts_after_the_chunk_of_another_look_first() -> None:
-    clock = VirtualClock()
-    table: Any = MeteredTable(clock, 1, 1)
-    own, other = (Counters(table.name, client=table, clock=clock) for _ in range(2))
+def test_puts_after_the_chunk_of_another_look_first(site: Site) -> None:
+    own, other, usage = site.process(), site.process(), site.table.usage
 
     def accept(by: Counters, url: str) -> int:
         """How many requests it takes."""
-        before = table.usage.calls
-        [outcome] = by.accept_many(_SMALL_VIEW, [{"url": url, "at": int(clock())}])
+        before = usage.calls
+        [outcome] = by.accept_many(_SMALL_VIEW, [{"url": url, "at": int(site.clock())}])
         assert outcome.status == "accepted"
-        return int(table.usage.calls - before)
+        return int(usage.calls - before)
 
     accept(own, "first")
     assert [accept(own, f"alone {n}") for n in range(3)] == [1, 1, 1]
@@ -212,19 +201,17 @@ def test_puts_after_the_chunk_of_another_look_first() -> None:
     assert [accept(own, f"after {n}") for n in range(_WARY + 2)] == [2] * _WARY + [1, 1]
 
 
-def test_events_of_one_partition_key_are_side_by_side_in_a_chunk() -> None:
-    clock = VirtualClock()
-    table: Any = MeteredTable(clock, 1, 1)
-    mixed = [{"url": f"/{n % 7}", "id": n, "at": int(clock())} for n in range(100)]
-    Counters(table.name, client=table, clock=clock).accept_many(_HIT, mixed)
-    [chunk] = [item[CHUNK] for item in table.items() if CHUNK in item]
+def test_events_of_one_partition_key_are_side_by_side_in_a_chunk(site: Site, counters: Counters) -> None:
+    mixed = [{"url": f"/{n % 7}", "id": n, "at": int(site.clock())} for n in range(100)]
+    counters.accept_many(_HIT, mixed)
+    [chunk] = [item[CHUNK] for item in site.table.items() if CHUNK in item]
     urls = [row.values["url"]["S"] for row in decode_chunk(chunk).all_rows()]
     assert urls == sorted(urls)
     assert len(set(urls)) == 7
 
 
 def test_one_event_has_the_time_that_its_log_takes() -> None:
-    world = _World()
+    world = _Flooded()
     world.seconds_per_query = LONGEST_REQUEST
 
     assert world.cold().accept(_VIEW, world.view("other", 0)).status == "accepted"

@@ -8,26 +8,17 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Counters, InvalidArgumentError, Leases, Quota
+from dynamodb_counters import InvalidArgumentError, Leases, Quota
 from dynamodb_counters._table import Table
-from simulation.clock import VirtualClock
-from simulation.metered_table import MeteredTable
+from tests.unit.writes.conftest import Site
 
 CALLS = Quota("calls", limit=300, per="day", by=("customer",), portion=50)
 ONE, TWO = {"customer": "1"}, {"customer": "2"}
 
 
-class Processes:
-    """Processes that share a table and a clock."""
-
-    def __init__(self) -> None:
-        self.clock = VirtualClock()
-        self.table = MeteredTable(self.clock)
-        client: Any = self.table
-        self.counters = Counters(self.table.name, client=client, clock=self.clock)
-
+class Processes(Site):
     def leases(self, quota: Quota = CALLS, group: dict[str, str] | None = None) -> Leases:
-        return self.counters.leases(quota, group or ONE)
+        return self.process().leases(quota, group or ONE)
 
     @property
     def reserved(self) -> list[int]:
@@ -43,16 +34,12 @@ def _take_all(leases: Leases) -> int:
     return next(number for number in range(10**6) if not leases.take())
 
 
-def test_call_300_of_at_most_300_is_allowed_and_call_301_is_not(processes: Processes) -> None:
-    assert _take_all(processes.leases()) == 300
-    assert _take_all(processes.leases(group=TWO)) == 300
-
-
 def test_units_that_one_process_releases_are_for_others(processes: Processes) -> None:
     with processes.leases() as first:
         assert all(first.take() for _ in range(40))
     assert processes.reserved == [40]
     assert _take_all(processes.leases()) == 260
+    assert _take_all(processes.leases(group=TWO)) == 300
 
 
 def test_several_calls_are_taken_all_or_none(processes: Processes) -> None:
@@ -115,25 +102,21 @@ def test_a_lower_limit_holds_for_those_who_know_it(processes: Processes) -> None
 
 def test_writes_that_nothing_is_in_the_way_of_are_followed_by_no_pause(processes: Processes) -> None:
     pauses: list[float] = []
-    client: Any = processes.table
-    leases = Leases(Table("counters", client, clock=processes.clock, sleep=pauses.append), CALLS, ONE)
+    leases = Leases(Table("counters", processes.table, clock=processes.clock, sleep=pauses.append), CALLS, ONE)
     assert [leases.take() for _ in range(10)] == [True] * 10
     leases.release()
     assert (pauses, processes.reserved) == ([], [10])
 
 
-@pytest.mark.parametrize("values", [None, {}, {"customer": "1", "plan": "x"}, {"user": "1"}])
-def test_a_group_that_is_none_is_refused(processes: Processes, values: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"^invalid values=.*: expected values for customer"):
-        processes.counters.leases(CALLS, values)
-
-
-@pytest.mark.parametrize("n", [0, -1, 1.5, True, None])
-def test_a_number_of_calls_that_is_none_is_refused(processes: Processes, n: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"^invalid n="):
-        processes.leases().take(n)
-
-
-def test_values_that_are_no_quota_are_refused(processes: Processes) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"^invalid quota='calls': expected a Quota"):
-        processes.counters.leases("calls")  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("quota", "values", "n", "message"),
+    [
+        *((CALLS, group, 1, "values=.*: expected values for customer") for group in (None, {}, {"user": "1"})),
+        (CALLS, {"customer": "1", "plan": "x"}, 1, "values=.*: expected values for customer"),
+        *((CALLS, ONE, n, "n=") for n in (0, -1, 1.5, True, None)),
+        ("calls", {}, 1, "quota='calls': expected a Quota"),
+    ],
+)
+def test_leases_that_are_none_are_refused(processes: Processes, quota: Any, values: Any, n: Any, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"^invalid {message}"):
+        processes.process().leases(quota, values).take(n)
