@@ -47,7 +47,7 @@ settings.load_profile(PROFILE)
 # One process runs all that share a deployment, DynamoDB Local, or the templates and the processes of the CDK.
 _SHARED = {
     "deployed": re.compile(r"tests/e2e/test_(demo|edges|page)\.py"),
-    "dynamodb_local": re.compile(r".*dynamodb_local|tests/(integration/|exactly_once/test_(crashes|lab)\.py)"),
+    "dynamodb_local": re.compile(r".*dynamodb_local|tests/(integration/|exactly_once/test_crashes\.py)"),
     "stacks": re.compile(
         r"tests/(gate/|unit/(infra/|http/test_direct_mode))"
         r"|tests/site/test_blocks\.py::test_blocks_run\[(../README|tutorials/blog)"

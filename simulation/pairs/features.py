@@ -55,7 +55,7 @@ FEATURES: Final = tuple(text for name, text in vars().copy().items() if name.isu
 Pair = tuple[str, str]
 
 _ONE_SOURCE: Final = "a declaration counts one kind of source"
-_ELSEWHERE: Final = "windows are neither renamed nor spoiled here: test_measures_are_verified.py adds and repairs them"
+_ELSEWHERE: Final = "windows are neither renamed nor spoiled here: test_measures.py adds and repairs them"
 _NOT_WATCHED: Final = "a threshold watches groups of an Aggregate or Distinct, and refuses others"
 
 REASONS: Final[Mapping[Pair, str]] = {
@@ -74,7 +74,7 @@ REASONS: Final[Mapping[Pair, str]] = {
     **dict.fromkeys(
         product((ONCE,), (PAGED, PAGE_SPLIT, PERCENTILES, ACTIVE)), "record_once refuses what counts in pages"
     ),
-    **dict.fromkeys(product((FOREIGN,), (ACTIVE, LEVEL)), "orders have no time here: test_active_members.py"),
+    **dict.fromkeys(product((FOREIGN,), (ACTIVE, LEVEL)), "orders have no time here: test_measures.py"),
     **dict.fromkeys(product((LEVEL, PERCENTILES, ACTIVE, EXTREMES), (CROSSED,)), _NOT_WATCHED),
     **dict.fromkeys(combinations((PERCENTILES, ACTIVE, LEVEL, EXTREMES), 2), "a declaration has one such measure"),
     (PACKED, CORRECTED): "a packed event has no version",
