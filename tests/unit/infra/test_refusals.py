@@ -89,6 +89,11 @@ def _implicit(_: Place) -> None:
         StreamAggregator(stack, construct_id, table=counters)
 
 
+def _counted_by_another_import(at: Place) -> None:
+    at.counters = DedupCounterTable(at.stack, "Counters", table=imported(at.stack))
+    at.counting(imported(at.elsewhere().stack))
+
+
 def _three_readers(is_imported: bool) -> Build:
     def make(at: Place) -> None:
         at.counters = DedupCounterTable(at.stack, "Counters", table=imported(at.stack) if is_imported else None)
@@ -355,6 +360,7 @@ REFUSED: Final[list[Row]] = [
         lambda at: at.counting(dynamodb.Table.from_table_name(at.stack, "Orders", "orders")),
     ),
     ("source_table", "another table than table", lambda at: at.counting(at.counters.table)),
+    ("source_table", "another table than table", _counted_by_another_import),
     ("source_table", "a TableV2 or Table", lambda at: at.counting(at.counters)),
     ("table_name", "a table's name", [_named_by_name(name) for name in ("", "ab", "a/b", ARN, 1)]),
     ("table_arn", "a table's ARN", [_named_by_arn(arn) for arn in ("events", STREAM_ARN, "arn:aws:s3:::events", 1)]),
