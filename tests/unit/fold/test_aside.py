@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Count, Event, Sum
@@ -72,6 +72,11 @@ def _totals(*folds: Folded) -> dict[Any, Any]:
 _signs: st.SearchStrategy[Sign] = st.sampled_from(["+", "-"])
 
 
+_ONE, _BAD = {"shop": "a", "price": "1"}, {"shop": "a", "price": "much"}
+
+
+@example([_ONE], [("+", _BAD), ("+", _ONE)], False)
+@example([_ONE], [("-", _BAD), ("-", _ONE)], True)
 @given(st.lists(_sales, min_size=1, max_size=5), st.lists(st.tuples(_signs, _sales), max_size=5), st.booleans())
 def test_what_is_aside_counts_once_it_is_redriven(
     singles: list[dict[str, str]], rows: list[tuple[Sign, dict[str, str]]], is_end: bool
