@@ -116,7 +116,7 @@ class Counting(World):
             pass
 
     def _next(self) -> list[tuple[str, list[Record]]]:
-        """What is new by shard; parents come before children, as Lambda has it."""
+        """Return what is new by shard, parents before children, as Lambda has it."""
         new = self.new()
         shards = [shard for stream in self.streams for shard in stream.shards() if shard.is_open or new[shard.id]]
         left = {shard.id for shard in shards}

@@ -125,8 +125,8 @@ REGISTRY: Final = r"""
 + typed_values({"surplus": True}), {}))
 ? test_verdicts.py::test_what_a_name_counts_too_much_is_noted_once_and_never_of_a_name_that_is_gone
 * a name is folded over one that this version cannot read
-- return unread | {name for name, below in readable.items() if below & unread}
-+ return unread
+- if unread.isdisjoint(below.name for below in with_below(each)))
++ )
 ? test_registry.py::test_what_counts_a_name_that_a_version_cannot_read_goes_stale_with_it
 * a reader takes a stale name for complete
 - return self.state == COMPLETE

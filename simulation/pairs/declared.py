@@ -66,7 +66,7 @@ def _variants(first: Any, *changes: Mapping[str, Any], pages: Sequence[int] = ()
 
 
 def _parts(declared: Any) -> Variant:
-    """What counts in place of a composite."""
+    """Return the declarations that count in place of a composite."""
     parts: Variant = getattr(declared, "_parts", (declared,))
     return parts if isinstance(declared, ActiveMembers) else parts[-1:]
 
@@ -238,7 +238,7 @@ _DIRECT: Final = (STOCK, _SHELVES)
 
 
 def signature(declaration: Declaration) -> tuple[Any, ...]:
-    """What a declaration counts."""
+    """Return what tells apart declarations that count differently."""
     source, name = declaration.source, declaration.name
     below = signature(source) if isinstance(source, Aggregate) else source.name
     if isinstance(declaration, Window):

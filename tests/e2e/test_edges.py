@@ -67,7 +67,7 @@ def test_a_malformed_message_ends_in_the_dead_letter_queue_and_blocks_nothing(bl
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "rebound.example"])
 def test_a_page_of_the_web_reaches_nothing_behind_the_door(blog: Blog, host: str) -> None:
-    """What a browser could send without CORS; tests/unit/dev/test_server.py has what the door lets in."""
+    """Refuse what a browser sends without CORS; tests/unit/dev/test_server.py has what the door lets in."""
     url, origin = f"{blog.emulator.endpoint_url}/?Action=CreateQueue&QueueName=owned", "http://shop.example"
     for headers in ({"Host": host}, {"Host": host, "Origin": origin}):
         request = urllib.request.Request(url, b"Action=CreateQueue&QueueName=owned", headers)

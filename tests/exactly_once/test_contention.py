@@ -154,7 +154,7 @@ def test_no_message_uses_up_its_receives_while_the_table_refuses_it(outage: floa
 
 
 def test_a_message_of_which_the_table_refuses_a_part_comes_again_as_a_whole() -> None:
-    """What was accepted of it is a duplicate, also where a message comes twice."""
+    """Its accepted part is a duplicate then, also where a message comes twice."""
     found = run(events=2000, per_message=500, units_per_second=20, twice=0.3)
     assert (found["accepted"], found["events in the dead-letter queue"]) == (2000, 0)
     assert found["receives per message"] > 1

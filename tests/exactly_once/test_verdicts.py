@@ -39,6 +39,7 @@ VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"vie
 MEASURES: Any = {"mean": Average("weight"), "sizes": Histogram("weight", bounds=(0, 5))}
 HEAVY = Aggregate("heavy", VIEW, pk="HEAVY", sk="ALL", measures=MEASURES)
 FOREVER = replace(VIEW, retention=None)
+PAGED = replace(VIEWS, pk="PAGES", sk="{url}", source=FOREVER, pages=True)
 RANKED = replace(VIEWS, name="ranked", source=FOREVER, pk="PAGE#{url}", ranking=Ranking("views", leaderboard="PAGES"))
 JOB = Event("job", pk="JOB#{id}", sk="JOB")
 JOBS = Aggregate("jobs", JOB, pk="JOBS", sk="NUMBER", measures={"jobs": Count()})
@@ -311,25 +312,26 @@ def test_a_repair_leaves_an_item_that_cannot_take_it_alone(name: str) -> None:
     assert (site.waiting(), site.item(key)) == (0, item)
 
 
-def test_a_spoiled_group_leaves_others_of_its_page_to_a_repair() -> None:
-    views = replace(VIEWS, pk="PAGES", sk="{url}", source=FOREVER, pages=True)
-    site = Site(views)
+def _paged_site() -> tuple[Site, dict[str, Any]]:
+    """Count 3 views of each of two URLs in a page; return that, too."""
+    site = Site(PAGED)
     for url in "ab":
         site.view(3, url=url, event=FOREVER)
     [page] = [item for item in site.table.items() if item["pk"]["S"].startswith("PAGES#")]
+    return site, page
+
+
+def test_a_spoiled_group_leaves_others_of_its_page_to_a_repair() -> None:
+    site, page = _paged_site()
     low = next(name for name in page if name.endswith("=a") and page[name].get("N") == "3")
     bad = next(name for name in page if name.endswith("=b") and page[name].get("N") == "6")
     site.write({**page, low: {"N": "2"}, bad: {"S": "text"}})
     assert site.verify().repair() == (1, 1)
-    assert site.counters.get(views, url="a").measures["views"] == 3
+    assert site.counters.get(PAGED, url="a").measures["views"] == 3
 
 
 def test_groups_of_a_page_are_left_that_another_repair_came_between() -> None:
-    views = replace(VIEWS, pk="PAGES", sk="{url}", source=FOREVER, pages=True)
-    site = Site(views)
-    for url in "ab":
-        site.view(3, url=url, event=FOREVER)
-    [page] = [item for item in site.table.items() if item["pk"]["S"].startswith("PAGES#")]
+    site, page = _paged_site()
     low = {name: {"N": "2"} for name in page if page[name].get("N") == "3"}
     site.write({**page, **low})
     verifying = site.verify()

@@ -124,8 +124,7 @@ class CountedNames:
 
     def _new_entries(self, registry: Registry) -> list[Entry]:
         """Entries of the own declarations that are not registered, and do not contradict what is."""
-        now, refused = math.ceil(self._table.clock()), dict[str, str]()
-        known = [each for each in registry.declarations if each.name not in registry.unread]
+        now, known, refused = math.ceil(self._table.clock()), list(registry.readable), dict[str, str]()
         # Those that others count first.
         ordered = sorted(self._own, key=lambda each: len(list(with_below(each))))
         missing = [each for each in ordered if each.name not in registry.entries]
@@ -177,7 +176,7 @@ class CountedNames:
     def _require_readable(self, registry: Registry, now: float) -> None:
         """Leave out what cannot be read, once no reader takes it for complete."""
         lacking: list[str] = []
-        for name in registry.unread:
+        for name in sorted(registry.names.keys() - {each.name for each in registry.readable}):
             entry = registry.names[name]
             if entry.state == WAITING:
                 continue
@@ -200,8 +199,7 @@ class CountedNames:
 
     def portions(self, shard: str, changes: Sequence[Change]) -> tuple[list[Portion], dict[str, str]]:
         """Cut changes where names and runs begin to count; and the first records that these count from."""
-        unread = self.registry.unread
-        counting = [entry for name, entry in self.registry.names.items() if entry.counts and name not in unread]
+        counting = [entry for entry in self.registry.names.values() if entry.counts and entry.declaration is not None]
         since = {entry.run: entry.since for entry in counting if entry.run}
         names = {run: tuple(sorted(entry.name for entry in counting if entry.run == run)) for run in since}
         runs = [*(Run(run, "backfill", since[run], names[run]) for run in since), *self.registry.verifications]

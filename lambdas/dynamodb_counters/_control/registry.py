@@ -193,26 +193,28 @@ class Registry:
         return tuple(each for each in found if each is not None)
 
     @property
-    def unread(self) -> set[str]:
-        """Names that this version cannot read, or that count such a name."""
-        readable = {each.name: {below.name for below in with_below(each)} for each in self.declarations}
-        unread = self.names.keys() - readable.keys()
-        return unread | {name for name, below in readable.items() if below & unread}
+    def readable(self) -> tuple[Declaration, ...]:
+        """Those that this version can read with all that they count."""
+        unread = self.names.keys() - {each.name for each in self.declarations}
+        return tuple(each for each in self.declarations if unread.isdisjoint(below.name for below in with_below(each)))
 
     def require_readable(self) -> None:
         """Refuse where this version cannot read a definition: what it can count is unknown."""
-        if unread := sorted(self.unread):
+        if unread := sorted(name for name, entry in self.names.items() if entry.declaration is None):
             raise CountersError(f"this version cannot read {', '.join(unread)}: install the one that runs")
 
     @property
     def counting(self) -> tuple[Declaration, ...]:
         """Those that every process folds: names that count, over others that do."""
-        return tuple(each for each in self.declarations if not self.lacking(each))
+        return tuple(each for each in self.readable if not self.lacking(each))
 
     def lacking(self, declaration: Declaration, *, kept: bool = False) -> list[str]:
         """Names, of a declaration and of all below it, that do not count; or that are not to be `kept`."""
-        counting = {name for name, entry in self.entries.items() if entry.counts and not (kept and entry.dropped)}
-        return [each.name for each in with_below(declaration) if each.name not in counting - self.unread]
+        return [
+            each.name
+            for each in with_below(declaration)
+            if (entry := self.entries.get(each.name)) is None or not entry.counts or (kept and entry.dropped)
+        ]
 
     def may_exceed(self, declaration: Declaration, *, is_restored: bool = False) -> bool:
         """Whether a name may hold more than its sources show: something that it counts may have gone."""
