@@ -276,3 +276,22 @@ def test_counts_are_as_chosen_whatever_is_delivered_when(kind: str, seed: int) -
     for _ in range(40):
         _step(world)
     assert world.counts() == world.expected(), f"seed {seed}"
+
+
+@BOTH
+def test_what_was_erased_first_stays_erased_when_more_is(counts: str) -> None:
+    world, clients = Sales("packed"), ("ann", "bob", "cid")
+    world.accept(world.event, *(world.sale(client, 0) for client in clients))
+    for client in ("ann", "bob"):
+        world.forget(client, counts)
+    outcomes = world.reader().accept_many(world.event, [world.sale(client, 0) for client in clients])
+    assert [outcome.status for outcome in outcomes] == ["duplicate"] * 3
+
+
+def test_a_log_that_has_lost_a_chunk_is_erased_all_the_same() -> None:
+    world = Sales("packed")
+    for number in (0, 2):
+        world.sell("ann", number)
+    world.delete(world.items("sale#pack")[0])
+    world.forget("ann", "keep")
+    assert "ann" not in stored(world)
