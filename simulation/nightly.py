@@ -66,7 +66,7 @@ def parts(minutes: float) -> list[Part]:
         Part(
             "soak",
             ("-m", "simulation.soak", "--minutes", str(minutes)),
-            r"([\d,]+) schedules, ",
+            r"([\d,]+) schedules from",
             r"(\d+) schedules with",
         ),
         Part(

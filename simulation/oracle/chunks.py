@@ -12,12 +12,12 @@ from typing import Any, Final, TypeAlias
 from boto3.dynamodb.types import TypeDeserializer
 
 from simulation.memory.memory_stream import Record
-from simulation.oracle.specs import TRADE, Values
+from simulation.oracle.aggregates import Row
 
-CHUNK_TYPE: Final = f"{TRADE.name}#pack"
+_CHUNK_TYPE: Final = "tap#pack"
 
 EventKey: TypeAlias = tuple[str, int, int]
-"""Book, id and time of a trade."""
+"""Device, id and time of a tap."""
 
 SignedRow: TypeAlias = tuple[str, dict[str, Any]]
 
@@ -46,15 +46,15 @@ def plain_values(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: int(value) if name in ("at", "id", "ref") else value for name, value in row.items()}
 
 
-def event_key(values: Values) -> EventKey:
-    return values["book"], values["id"], values["at"]
+def event_key(values: Row) -> EventKey:
+    return values["device"], int(values["id"]), int(values["at"])
 
 
 @dataclass
-class Held:
+class LoggedEvent:
     """An event in its log: what was accepted, and whether it was taken back."""
 
-    values: Values | None = None
+    values: Row | None = None
     is_live: bool = False
     is_gone: bool = False
 
@@ -66,8 +66,8 @@ class Logs:
     `rows` are those that count: values, sign, and whether TTL has deleted the chunk.
     """
 
-    events: dict[EventKey, Held] = field(default_factory=dict)
-    rows: list[tuple[Values, int, bool]] = field(default_factory=list)
+    events: dict[EventKey, LoggedEvent] = field(default_factory=dict)
+    rows: list[tuple[Row, int, bool]] = field(default_factory=list)
     chunks: int = 0
     wrong: list[str] = field(default_factory=list)
 
@@ -78,7 +78,7 @@ def read_logs(records: Iterable[tuple[str, Record]]) -> Logs:
     for _, record in records:
         change = record["dynamodb"]
         image = change.get("NewImage") or change.get("OldImage") or {}
-        if image.get("_type") != {"S": CHUNK_TYPE}:
+        if image.get("_type") != {"S": _CHUNK_TYPE}:
             continue
         bucket, _, number = image["sk"]["S"].rpartition("#")
         log = image["pk"]["S"], bucket
@@ -100,17 +100,17 @@ def read_logs(records: Iterable[tuple[str, Record]]) -> Logs:
     return logs
 
 
-def _follow(events: dict[EventKey, Held], rows: Iterable[SignedRow]) -> Iterator[str]:
+def _follow(events: dict[EventKey, LoggedEvent], rows: Iterable[SignedRow]) -> Iterator[str]:
     """Note what a chunk does to its events; yield what it must not do."""
     for sign, values in rows:
-        held = events.setdefault(event_key(values), Held())
-        if held.is_gone:
+        event = events.setdefault(event_key(values), LoggedEvent())
+        if event.is_gone:
             yield f"{sign} of {values}, which is gone"
         if sign == "+":
-            if held.values is not None:
-                yield f"+ of {values} after {held.values}"
-            held.values, held.is_live = values, True
+            if event.values is not None:
+                yield f"+ of {values} after {event.values}"
+            event.values, event.is_live = values, True
             continue
-        if sign == "-" and (not held.is_live or values != held.values):
-            yield f"- of {values}, when there was {held.values}"
-        held.is_live, held.is_gone = False, True
+        if sign == "-" and (not event.is_live or values != event.values):
+            yield f"- of {values}, when there was {event.values}"
+        event.is_live, event.is_gone = False, True

@@ -1,4 +1,4 @@
-"""All features on one table at once: every pair of them, under every fault; with backfills and verifications.
+"""Features on one table, under every fault: all of them at once, with backfills and verifications, or a few in a swarm.
 
 The engine has what is there once: a clock, a table, its mapping, the deployed function, a plan of faults, and the calls
 under way. Actors do the rest, one for each kind of feature: each offers what it would do now, and notes each feature

@@ -13,11 +13,11 @@ from dynamodb_counters._items.table_schema import BASELINE
 from dynamodb_counters.errors import InvalidArgumentError, UncountedError
 from dynamodb_counters.exactly_once import WATERMARK_PREFIX
 from simulation.oracle.aggregates import DAY_BUCKET, Group, Groups, Parts
+from simulation.pairs.backend import Backend
 from simulation.pairs.cuts import Image
-from simulation.pairs.declared import NAMES, signature, with_below
+from simulation.pairs.declared import DECLARED, NAMES, signature, with_below
 from simulation.pairs.held import held_groups
-from simulation.pairs.truth import Truth, nonzero
-from simulation.schedules.backend import Backend
+from simulation.pairs.truth import IsSpoiled, Truth, nonzero
 
 
 def audit(
@@ -27,16 +27,20 @@ def audit(
     whole: bool,
     truth: Truth,
     is_unknown: Callable[[Declaration, Group], bool] = lambda _declaration, _group: False,
+    is_spoiled: IsSpoiled = lambda _: False,
+    fails_for: str | None = "",
 ) -> list[str]:
     """Differences of reads from the truth; with `whole`, what is declared must be complete if it can be counted."""
     wrong = list(truth.wrong)
     counters = Counters(backend.name, client=backend.client, clock=backend.clock)
-    for own in declared:
+    for own in (each for each in declared if not is_spoiled(each)):
         wrong += _refusals(counters, own, truth, whole=whole)
     for name, entry in sorted(truth.entries.items()):
         declaration, is_complete = truth.registered[name], entry.state == "complete"
+        if is_spoiled(declaration):
+            continue
         want = truth.of(declaration) if is_complete else {}
-        have = _read(backend, counters, declaration, want, is_complete=is_complete)
+        have = _read(truth, backend, counters, declaration, want, is_complete=is_complete)
         if not is_complete:
             wrong += [f"{name}: never counted, but it has {have}"] if entry.is_fresh and _counted(backend, name) else []
             continue
@@ -48,7 +52,8 @@ def audit(
         wanted, found = truth.must_wait(declaration), truth.orders_waiting(name)
         wrong += [f"{name}: expected to wait {wanted}, found {found}"] if wanted != found else []
     wrong += [f"{name}: an entry waits for it in vain" for name in truth.waiting_in_vain() if whole]
-    gone = NAMES - truth.entries.keys()
+    wrong += truth.misplaced(is_spoiled, fails_for) if fails_for is not None else ()
+    gone = {name for name in NAMES - truth.entries.keys() if not any(is_spoiled(each) for each in DECLARED[name])}
     return wrong + [f"{name}: not registered, but it has items" for name in sorted(truth.types() & gone)]
 
 
@@ -68,7 +73,8 @@ def _refusals(counters: Counters, own: Declaration, truth: Truth, *, whole: bool
     elif whole and not changed:
         yield f"{name}: not registered, although nothing contradicts it"
     expected = UncountedError if name not in registered or own in changed else None
-    for group in [*truth.of(own)][:1]:
+    readable = [each for each in truth.of(own) if not isinstance(own, Window) or _is_readable(own, each, truth.now)]
+    for group in readable[:1]:
         refusal = None
         try:
             _read_group(counters, own, group)
@@ -83,7 +89,13 @@ def _is_same(own: Declaration, registered: Mapping[str, Declaration]) -> bool:
 
 
 def _read(
-    backend: Backend, counters: Counters, declaration: Declaration, wanted: Iterable[Group], *, is_complete: bool
+    truth: Truth,
+    backend: Backend,
+    counters: Counters,
+    declaration: Declaration,
+    wanted: Iterable[Group],
+    *,
+    is_complete: bool,
 ) -> Groups:
     """Groups as readers see them: all that are wanted, or are there."""
     known = {*wanted}
@@ -96,11 +108,11 @@ def _read(
             known.add(one.group)
             held.setdefault(one.group, {})["_score"] = Decimal(item.get("_score", {"N": "0"})["N"])
         if isinstance(declaration, Window):
-            known.add(group := _bucket_of(declaration, item))
-            held[group] = _slots_of(item)
+            held[_bucket_of(declaration, item)] = _slots_of(item)
     found: Groups = {}
+    known |= {group for group in held if not truth.is_closed(declaration, group)}
     for group in known:
-        if group and group[-1].startswith(DAY_BUCKET):
+        if isinstance(declaration, Window) and not _is_readable(declaration, group, truth.now):
             found[group] = nonzero(held.get(group, {}))
             continue
         complete, parts = _read_group(counters, declaration, group)
@@ -112,6 +124,13 @@ def _read(
         if kept := nonzero(parts):
             found[group] = kept
     return found
+
+
+def _is_readable(window: Window, group: Group, now: float) -> bool:
+    """Whether readers are shown all of a bucket."""
+    if group[-1].startswith(DAY_BUCKET):
+        return False
+    return window.retention is None or int(group[-1]) >= now - window.retention.total_seconds()
 
 
 def _read_group(counters: Counters, declaration: Declaration, group: Group) -> tuple[bool, Parts]:

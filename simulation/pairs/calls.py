@@ -15,9 +15,10 @@ from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CountersError
 from simulation.faults.actors import Actor, Crashed
 from simulation.faults.faulty_client import Fault, FaultPlan
+from simulation.faults.hooked_client import StaleReads
 from simulation.faults.process import Process
+from simulation.pairs.backend import Backend
 from simulation.pairs.ledger import Purpose
-from simulation.schedules.backend import Backend
 
 _STEP: Final = "step"
 _SLEEP: Final = "sleep"
@@ -29,19 +30,22 @@ Work = Callable[[Table], Any]
 class Caller(Process):
     """A process with what it remembers of the table, and its call under way."""
 
-    def __init__(self, backend: Backend, rng: random.Random) -> None:
-        super().__init__(backend.client, backend.name, backend.clock, rng)
+    def __init__(self, backend: Backend, rng: random.Random, *, is_stale: bool = False) -> None:
+        client = StaleReads(backend.client, rng) if is_stale else backend.client
+        super().__init__(client, backend.name, backend.clock, rng)
         self.purpose = Purpose()
-        self.crashed = False
+        self.crashed = self.is_disturbed = False
         self.ended: Callable[[Any], None] = lambda _: None
+        self.failed: Callable[[str], None] = lambda _: None
+        """Takes why a call has failed without a fault; "" with one."""
         self.wakes_at = 0.0
 
     @property
     def is_asleep(self) -> bool:
         return self._clock() < self.wakes_at
 
-    def begin(self, work: Work, purpose: Purpose, ended: Callable[[Any], None]) -> None:
-        self.purpose, self.ended = purpose, ended
+    def begin(self, work: Work, purpose: Purpose, ended: Callable[[Any], None], failed: Callable[[str], None]) -> None:
+        self.purpose, self.ended, self.failed, self.is_disturbed = purpose, ended, failed, False
         self.call = Actor(lambda: work(self.table))
 
     def step(self, faults: FaultPlan | None) -> bool:
@@ -52,7 +56,9 @@ class Caller(Process):
         self.call = None
         if call.error is None:
             self.ended(call.result)
-        elif not isinstance(call.error, FAILURES):
+        elif isinstance(call.error, FAILURES):
+            self.failed("" if self.is_disturbed else repr(call.error))
+        else:
             raise call.error
         self.crashed = isinstance(call.error, Crashed)
         return True
@@ -61,7 +67,9 @@ class Caller(Process):
         call = self.call
         assert call is not None
         calm = faults is None or call.waiting in (None, _STEP, _SLEEP)
-        call.step(Fault.NONE if calm or faults is None else faults.draw(str(call.waiting)))
+        fault = Fault.NONE if calm or faults is None else faults.draw(str(call.waiting))
+        self.is_disturbed |= fault is not Fault.NONE
+        call.step(fault)
         return call
 
     def _sleep(self, seconds: float) -> None:

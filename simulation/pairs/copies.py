@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dynamodb_counters._backfill.backfill import Backfill
+from dynamodb_counters._backfill.verification import Difference
 from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Window
 from dynamodb_counters._quarantine.quarantine import list_quarantined, redrive
@@ -17,13 +18,13 @@ from simulation.memory.memory_stream import Record
 from simulation.oracle.aggregates import Group, Groups
 from simulation.pairs import features
 from simulation.pairs.audit import audit
+from simulation.pairs.backend import Backend, MemoryBackend
 from simulation.pairs.declared import VISIT
 from simulation.pairs.engine import Act, Engine
 from simulation.pairs.ledger import HeardClient, Ledger, Purpose
 from simulation.pairs.restored_tables import Restored, RestoredTable
 from simulation.pairs.truth import Truth
-from simulation.pairs.writers import Writers
-from simulation.schedules.backend import MemoryBackend
+from simulation.pairs.writers import PAGES, Writers
 
 _SETTLED: Final = 1800.0
 
@@ -69,13 +70,40 @@ class _CopyTruth(Truth):
         return set(groups)
 
 
+def wrong_after(
+    differences: Iterable[Difference], backend: Backend, declared: Iterable[Declaration], ledger: Ledger | None = None
+) -> list[str]:
+    """Counts that are neither exact nor unknown where a repair had to count what no aggregator has met."""
+    truth = _CopyTruth(backend, ledger or Ledger())
+    unknown = {name: truth.gone(declaration) for name, declaration in truth.registered.items()}
+    wrong: list[str] = []
+    for each in differences:
+        declaration = truth.registered[each.ref[0]]
+        if each.verdict == "unknown" and declaration.on_expiry == "subtract":
+            wrong.append(f"{each.ref} is unknown, which nothing explains")
+        if each.verdict != "drifted":
+            unknown[declaration.name].add(truth.group_of(declaration, dict(each.group)))
+
+    def is_unknown(declaration: Declaration, group: Group) -> bool:
+        # Aggregates over others are as exact as these.
+        source = declaration.source
+        is_over = isinstance(source, Aggregate) and bool(unknown[source.name] or is_unknown(source, ()))
+        # A window's groups are hours here, and a verification's are all its buckets.
+        timeless = group[:-1] if isinstance(declaration, Window) else group
+        return is_over or not unknown[declaration.name].isdisjoint((group, timeless))
+
+    return wrong + audit(backend, declared, whole=False, truth=truth, is_unknown=is_unknown, fails_for=None)
+
+
 class Restoring:
     """Copies the table once, at some time, and restores the copy in the end."""
 
     def __init__(self, engine: Engine, writers: Writers) -> None:
         self._engine, self._writers = engine, writers
         self._copied: _Copied | None = None
-        self._left = isinstance(engine.backend, MemoryBackend) and engine.rng.random() < 0.5
+        self._left = (
+            "copy" not in engine.without and isinstance(engine.backend, MemoryBackend) and engine.rng.random() < 0.5
+        )
         self._numbers = 100
 
     def acts(self) -> Iterable[Act]:
@@ -102,26 +130,7 @@ class Restoring:
         work = restored.repair()
         engine.note(features.RESTORED)
         backend: Any = _CopiedTable(copied)
-        truth = _CopyTruth(backend, copied.ledger)
-        unknown = {name: truth.gone(declaration) for name, declaration in truth.registered.items()}
-        wrong: list[str] = []
-        for each in work.differences:
-            declaration = truth.registered[each.ref[0]]
-            if each.verdict == "unknown" and declaration.on_expiry == "subtract":
-                wrong.append(f"{each.ref} is unknown, which nothing explains")
-            if each.verdict != "drifted":
-                unknown[declaration.name].add(truth.group_of(declaration, dict(each.group)))
-
-        def is_unknown(declaration: Declaration, group: Group) -> bool:
-            # Aggregates over others are as exact as these.
-            source = declaration.source
-            is_over = isinstance(source, Aggregate) and bool(unknown[source.name] or is_unknown(source, ()))
-            # A window's groups are hours here, and a verification's are all its buckets.
-            timeless = group[:-1] if isinstance(declaration, Window) else group
-            return is_over or not unknown[declaration.name].isdisjoint((group, timeless))
-
-        found = audit(backend, copied.declared, whole=False, truth=truth, is_unknown=is_unknown)
-        return [f"restored: {text}" for text in wrong + found]
+        return [f"restored: {text}" for text in wrong_after(work.differences, backend, copied.declared, copied.ledger)]
 
     def _deployed(self, copied: _Copied) -> Restored:
         """Deploy an aggregator on the copy; go on with runs, backfill and redrive, or not."""
@@ -142,4 +151,4 @@ class Restoring:
 
     def _write(self, table: Table) -> None:
         self._numbers += 1
-        accept(table, VISIT, self._writers.values("ab"[self._numbers % 2], self._numbers))
+        accept(table, VISIT, self._writers.values(PAGES[self._numbers % 2], self._numbers))

@@ -12,10 +12,13 @@ from dynamodb_counters._control.run_items import RUN_SK_PREFIX
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX
 from simulation.memory.memory_stream import Record
-from simulation.schedules.backend import Backend
+from simulation.pairs.backend import Backend
 
 _RUN: Final = "CHECKPOINT#run~"
-_ENTRY: Final = "DECLARED#"
+ENTRY: Final = "DECLARED#"
+UNREADABLE: Final = '[{"": "Later"}]'
+"""A definition by a later version."""
+
 _DISORDER: Final = 4.0
 """Seconds by which records near a cut may be on its other side: clocks of records, and that they are whole."""
 
@@ -43,7 +46,7 @@ class Registered:
         [declaration] = _decoded(item["definition"]["S"])
         at, since = (float(item[name]["N"]) for name in ("at", "since"))
         is_dropped, is_fresh = (bool(item[name]["BOOL"]) for name in ("dropped", "fresh"))
-        name, state = item["sk"]["S"].removeprefix(_ENTRY), item["state"]["S"]
+        name, state = item["sk"]["S"].removeprefix(ENTRY), item["state"]["S"]
         return cls(name, declaration, state, at, since, item["run"]["S"], is_dropped, is_fresh, item["watches"]["S"])
 
 
@@ -62,11 +65,17 @@ class Position:
         return cls(shard, sequence, float(change["ApproximateCreationDateTime"]))
 
 
+def is_entry(key: Image) -> bool:
+    """Whether an item with this key is an entry of the registry."""
+    return key["pk"] == {"S": CHECKPOINT_PREFIX} and bool(key["sk"]["S"].startswith(ENTRY))
+
+
 class Cuts:
     """State of a table and its stream; `wrong` names runs with records on the wrong side of their cuts."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+        self.now = backend.clock()
         self._items = list(backend.items())
         self.history = [(Position.of(shard, record), record) for shard, record in backend.history()]
         self._run_items: dict[str, Image] = {}
@@ -93,7 +102,7 @@ class Cuts:
                 self._cuts[pk.removeprefix(_RUN), item["shard"]["S"]] = item["cut"]["S"]
             elif pk == CHECKPOINT_PREFIX and sk.startswith(RUN_SK_PREFIX):
                 self._run_items[sk.removeprefix(RUN_SK_PREFIX)] = item
-            elif pk == CHECKPOINT_PREFIX and sk.startswith(_ENTRY):
+            elif pk == CHECKPOINT_PREFIX and sk.startswith(ENTRY) and item["definition"]["S"] != UNREADABLE:
                 entry = Registered.of(item)
                 if entry.watches:
                     self.thresholds.append(entry)

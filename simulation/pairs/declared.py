@@ -18,6 +18,7 @@ from dynamodb_counters._declarations import (
     Count,
     Counter,
     Declaration,
+    Distinct,
     Event,
     Extremes,
     Histogram,
@@ -68,7 +69,7 @@ def _variants(first: Any, *changes: Mapping[str, Any], pages: Sequence[int] = ()
 def _parts(declared: Any) -> Variant:
     """Return the declarations that count in place of a composite."""
     parts: Variant = getattr(declared, "_parts", (declared,))
-    return parts if isinstance(declared, ActiveMembers) else parts[-1:]
+    return parts if isinstance(declared, ActiveMembers | Distinct) else parts[-1:]
 
 
 def _paged(variant: Variant) -> Variant:
@@ -187,7 +188,31 @@ MEASURED: Final[Mapping[str, tuple[str, Family]]] = {
 }
 """Families of measures that are more than sums, each with the feature that it is of."""
 
+_NET: Final = Aggregate("net", VISIT, pk="NET" + 750 * "T", sk="ALL", amount=Sum("amount"))
+"""Its item has almost 1 KB: some watermarks more, and it takes two write units."""
+
+_CELLS: Final = Aggregate("cells", VISIT, pk="CELL#{client}#{page}", sk="ALL", visits=Count())
+_LABELS: Final = Aggregate(
+    "labels", VISIT, pk="TAG#{tags[]}", sk="CAT#{cats[]}", visits=Count(), max_groups=MOST_GROUPS
+)
+_MONTH: Final = _window("month", VISIT, "MONTH", longest=timedelta(days=30))
+_FRESH: Final = _window("fresh", VISIT, "FRESH#{page}", retention=3 * HOUR, future_tolerance=timedelta(minutes=10))
+_SUBTRACT: Final = {"on_expiry": "subtract"}
+
+_OF_SWARMS: Final[Mapping[str, Family]] = {
+    "net": _variants(_NET, {"where": Attr("client").ne("c")}),
+    "cells": _variants(_CELLS, _SUBTRACT),
+    "labels": _variants(_LABELS, _SUBTRACT),
+    "month": _variants(_MONTH, {"measure": Sum("amount"), **_SUBTRACT}),
+    "fresh": _variants(_FRESH, {"measure": Sum("weight")}),
+    "guests": _variants(Distinct("guests", VISIT, pk="PAGE#{page}", sk="GUESTS", member="client"), _SUBTRACT),
+    "strokes": _variants(
+        Aggregate("strokes", TAP, pk="STROKES#{device}", sk="ALL", taps=Count(), force=Sum("force")), _SUBTRACT
+    ),
+}
+
 FAMILIES: Final[Mapping[str, Family]] = {
+    **_OF_SWARMS,
     "bins": _variants(
         Aggregate("bins", ORDER, pk="BINS", sk="ALL", sizes=Histogram("size", bounds=(2, 4))),
         {"measures": {"sizes": Histogram("size", exactly=(2, 4))}},
@@ -253,6 +278,7 @@ _DECLARED: Final = {
     for each in (*_DIRECT, *(each for family in FAMILIES.values() for variant in family for each in variant))
 }
 NAMES: Final = frozenset(each.name for each in _DECLARED.values())
+DECLARED: Final = {name: [each for each in _DECLARED.values() if each.name == name] for name in NAMES}
 
 
 @lru_cache(maxsize=1024)
@@ -271,6 +297,10 @@ def armed(declaration: Declaration) -> Declaration:
         Threshold(f"{declaration.name}-all", None, at=_LEVELS, measure=measure, direction="both", burst="highest"),
     )
     return replace(declaration, _thresholds=found)
+
+
+def _unarmed(declaration: Declaration) -> Declaration:
+    return declaration
 
 
 def first_measure(declaration: Declaration) -> str | None:
@@ -310,15 +340,30 @@ def is_deriving(declaration: Declaration) -> bool:
     return any(parts_of(name)[1:] != ("", None) for name in declaration.fields)
 
 
+def _is_paged(declaration: Declaration) -> bool:
+    return isinstance(declaration, Aggregate) and declaration.pages
+
+
 class Deployments:
     """Which families are deployed, each as which variant."""
 
-    def __init__(self, rng: random.Random, forced: Forced, without: Collection[str] = ()) -> None:
+    def __init__(
+        self, rng: random.Random, forced: Forced, without: Collection[str] = (), over: Mapping[str, Any] | None = None
+    ) -> None:
         self._random = rng
         self._forced = forced
         self.first = forced.changes()
         """Which changes come first."""
-        named_at_first = FAMILIES.keys() - {*_NEW_NAMES.values(), *without}
+        self._attributes, self._over, self._families = 0, over, FAMILIES
+        self._always = () if "increment" in without else _DIRECT
+        self._arm = _unarmed if "arm" in without else armed
+        if "pages" in without:
+            rows = {name: [row for row in family if not any(map(_is_paged, row))] for name, family in FAMILIES.items()}
+            self._families = {name: family for name, family in rows.items() if family}
+        if over is not None:
+            self._draw_over(over)
+            return
+        named_at_first = FAMILIES.keys() - {*_NEW_NAMES.values(), *_OF_SWARMS, *without}
         draw = rng.sample(sorted(named_at_first - MEASURED.keys()), rng.randint(3, 5))
         draw += rng.sample(sorted(named_at_first & MEASURED.keys()), rng.randint(1, 2))
         # Features concern these most.
@@ -333,20 +378,30 @@ class Deployments:
             if features.ADDED not in self.first[:1]:
                 now |= dict.fromkeys(star, 0)
         self.made: list[dict[str, int]] = [now]
-        self._attributes = 0
+
+    def _draw_over(self, sources: Collection[str]) -> None:
+        """Draw families over some sources."""
+        names = [name for name, family in self._families.items() if root_source(family[0][0]) in sources]
+        draw = self._random
+        own = sorted({*names} & _OF_SWARMS.keys())
+        self._among = own + draw.sample(sorted({*names} - {*own}), max(3, 7 - len(own)))
+        first = draw.sample(self._among, draw.randint(2, 4))
+        self.made = [{name: draw.randrange(len(self._families[name])) for name in first}]
 
     @property
     def declared(self) -> list[Declaration]:
-        return [*_DIRECT, *(each for name, variant in self.made[-1].items() for each in FAMILIES[name][variant])]
+        drawn = [each for name, variant in self.made[-1].items() for each in self._families[name][variant]]
+        return [*self._always, *(drawn if self._over is None else map(self._attributed, drawn))]
 
     @property
     def deployed(self) -> tuple[Declaration, ...]:
         """The same, over events with the attributes that are declared now."""
-        return tuple(armed(self._attributed(each)) for each in self.declared)
+        return tuple(self._arm(self._attributed(each)) for each in self.declared)
 
     def change_attributes(self) -> frozenset[str]:
         """Declare others, or none, for the next deployment; return the names that it concerns."""
-        before, self._attributes = self._attributes, self._random.choice((0, 1, 2))
+        before = self._attributes
+        self._attributes = self._random.choice((0, 1, 2)) if self._over is None else 0
         is_changed = before != self._attributes
         return frozenset(each.name for each in self.declared if is_changed and root_source(each) in _ALWAYS)
 
@@ -355,6 +410,9 @@ class Deployments:
         if isinstance(source, Aggregate):
             below: Any = self._attributed(source)
             return replace(declaration, source=below)
+        if self._over is not None:
+            own: Any = self._over.get(source.name)
+            return declaration if own is None else replace(declaration, source=own)
         if not isinstance(source, Event) or not self._attributes:
             return declaration
         known: dict[str, Attribute | type] = {
@@ -377,7 +435,8 @@ class Deployments:
             names = {name for name in {**before, **now} if before.get(name) != now.get(name)}
         elif kind == features.ADDED and missing:
             names = {draw.choice(among(missing))}
-            now |= {name: 0 if self._forced.concerns(names) else draw.randrange(len(FAMILIES[name])) for name in names}
+            most = {name: 1 if self._forced.concerns(names) else len(self._families[name]) for name in names}
+            now |= {name: draw.randrange(number) for name, number in most.items()}
         elif kind == features.REMOVED and len(now) > 1:
             names = {draw.choice(among(sorted(now)))}
             now = {name: variant for name, variant in now.items() if name not in names}
@@ -387,7 +446,7 @@ class Deployments:
             now[_OTHER_NAME[old]] = now.pop(old)
         else:
             kind, names = features.REDEFINED, {draw.choice(among(sorted(now)))}
-            now |= {n: (now[n] + draw.randrange(1, len(FAMILIES[n]))) % len(FAMILIES[n]) for n in names}
+            now |= {n: (now[n] + draw.randrange(1, len(self._families[n]))) % len(self._families[n]) for n in names}
         before, self.made = self.made[-1], [*self.made, now]
         concerned = [(name, deployment[name]) for name in names for deployment in (before, now) if name in deployment]
-        return kind, frozenset(each.name for name, variant in concerned for each in FAMILIES[name][variant])
+        return kind, frozenset(each.name for name, variant in concerned for each in self._families[name][variant])

@@ -7,22 +7,27 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, Final, Protocol
 
 from dynamodb_counters._control.registry import read_registry
-from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations import Declaration, Packed
 from dynamodb_counters._declarations.composites import MEMBERS
 from dynamodb_counters._table import Table
+from simulation.aws.sigv4 import LATEST
 from simulation.faults.faulty_client import FaultPlan
 from simulation.memory_table import MemoryTable
-from simulation.pairs import features
-from simulation.pairs.calls import Caller, Runner, Work
-from simulation.pairs.declared import MEASURED, Deployments, is_deriving, root_source
+from simulation.oracle.entries import entry_of, is_waiting
+from simulation.pairs import coverage, features
+from simulation.pairs.apart import SHAPES, Apart
+from simulation.pairs.backend import MakeBackend
+from simulation.pairs.calls import FAILURES, Caller, Runner, Work
+from simulation.pairs.declared import MEASURED, ORDER, SOURCES, TAP, Deployments, is_deriving, root_source
+from simulation.pairs.deliveries import HOUR, MAX_AGE, Deliveries, drawn
 from simulation.pairs.features import Forced
+from simulation.pairs.function import Function
 from simulation.pairs.ledger import HeardClient, Ledger, Purpose
-from simulation.schedules.backend import MakeBackend
-from simulation.schedules.deliveries import MAX_AGE, Deliveries, drawn
-from simulation.schedules.function import Function
+from simulation.pairs.swarm import OF_ALL, OF_SWARM, Swarm
 
 # A verification waits for every record accepted before it, once per part and round: the longest of 2,000 schedules,
 # late deliveries and all, took 152,338 steps (seed 1066).
@@ -36,12 +41,26 @@ _NEAR: Final = 150.0
 _EMPTYING: Final = 90.0
 """Names rest for half an hour before their items are deleted: so much of it passes at a time."""
 
+_BACKLOG_SECONDS: Final = 16 * HOUR
+"""Beyond this, nothing fails on purpose: the stream forgets after 24 hours, and then no count can be right."""
+
 Act = tuple[int, Callable[[], Any]]
 
 
 def name_of(act: Callable[[], Any]) -> str:
     """By which an act can be left out."""
     return str(getattr(act, "__name__", "")).strip("_")
+
+
+def _layout(rng: random.Random) -> Packed:
+    return Packed(
+        "at",
+        timedelta(minutes=rng.choice((1, 10))),
+        parts=rng.choice((1, 1, 3)),
+        partition_by=rng.choice((None, "device")),
+        tenant=rng.choice((None, None, "device")),
+        chunk_bytes=1024,
+    )
 
 
 class PairActor(Protocol):
@@ -58,12 +77,14 @@ class Engine:
         seed: int,
         make_backend: MakeBackend,
         without: Collection[str] = (),
+        swarm: Swarm | None = None,
     ) -> None:
-        self.seed = seed
-        self.without = frozenset(without)
-        self.forced = Forced(seed)
+        self.seed, self.swarm = seed, swarm
+        self.without = frozenset(without) | (swarm.without if swarm else frozenset())
+        self.forced = Forced(None if swarm else seed)
         self.rng = rng = random.Random(seed)
         self.backend = make_backend(rng)
+        self.sources: dict[str, Any] = dict(SOURCES) if swarm is None else self._draw_sources(swarm)
         if isinstance(self.backend, MemoryTable):
             self.backend.page_items = rng.choice((5, 20, 1000))
         self.ledger = Ledger()
@@ -71,20 +92,26 @@ class Engine:
         self._numbers = 0
         self.backend.client = HeardClient(self.backend.client, self.backend.name, self.ledger, lambda: self._purpose)
         self.clock = self.backend.clock
-        self.faults = FaultPlan(rng, rng.choice((0.0, 0.01, 0.05, 0.2)), rng.randint(0, 60))
+        self._tempo = tempo = OF_ALL if swarm is None else OF_SWARM
+        self.faults = FaultPlan(rng, rng.choice(tempo.rates), rng.randint(0, tempo.faults))
+        self.faults.registrations = rng.choice((0.0, 0.3)) if swarm else 0.0
         if "faults" in self.without:
             self.faults.budget = 0
-        self.deployments = Deployments(rng, self.forced, self.without)
-        self.function = Function(self.backend, rng, self.faults, self.deployments.deployed)
+        self.deployments = Deployments(rng, self.forced, self.without, self.sources if swarm else None)
+        deployed = self.deployments.deployed
+        among = [each.name for each in deployed if each.source in self.sources.values()]
+        self.failing = rng.choice(among) if swarm and swarm.mended else ""
+        """The name for which code fails on some events until it is mended."""
+        self.function = Function(self.backend, rng, self.faults, deployed, self.failing)
         self.deliveries = Deliveries(self.backend, rng, self.faults, self.function, drawn(rng, MAX_AGE))
         self.actors: list[PairActor] = []
         self.runners: list[Runner] = []
         self.runner_ended: Callable[[Runner], None] = lambda _: None
         self.runner_moved: Callable[[Runner], None] = lambda _: None
         """A run has come to another phase."""
-        self._processes = [Caller(self.backend, rng) for _ in range(_PROCESSES)]
-        self._queue: list[tuple[Work, Purpose, Callable[[Any], None]]] = []
-        self.operations = self.most_operations = rng.randint(25, 60)
+        self._processes = [self._make_caller() for _ in range(_PROCESSES)]
+        self._queue: list[tuple[Work, Purpose, Callable[[Any], None], Callable[[str], None]]] = []
+        self.operations = self.most_operations = rng.randint(*tempo.operations)
         self.happened: defaultdict[str, set[str]] = defaultdict(set)
         self.wrong: list[str] = []
         self.reached: Counter[str] = Counter()
@@ -94,8 +121,22 @@ class Engine:
         """Whether changes and runs come in their own time, between the acts."""
         self.runs_left: Callable[[], int] = lambda: 0
         """How many changes and runs are still to come, and hold acts back."""
-        self.trouble: list[Callable[[], None]] = [self._split_near, self._retire]
+        self.trouble: list[Callable[[], object]] = [self._split_near, self._retire]
         """Trouble apart from that of deliveries."""
+        if swarm:
+            time_out = self.deliveries.time_out
+            self.trouble = [self._retire, time_out, time_out, *([self._fail_for_hours] if swarm.hours else [])]
+
+    def _draw_sources(self, swarm: Swarm) -> dict[str, Any]:
+        """Draw how the sources of a swarm are kept, by name."""
+        found: dict[str, Any] = {name: source for name, source in SOURCES.items() if name in swarm.sources}
+        if swarm.apart:
+            shape = self.rng.choice(SHAPES)
+            self.backend = Apart(self.backend, shape, self.rng)
+            found[ORDER.name] = shape.source()
+        if TAP.name in found:
+            found[TAP.name] = replace(TAP, packed=_layout(self.rng))
+        return found
 
     def note(self, feature: str, names: Collection[str] = features.EVERYTHING) -> None:
         """A feature has really happened, to these declarations."""
@@ -121,7 +162,8 @@ class Engine:
         return frozenset(each.name for each in self._counted() if root_source(each) == source)
 
     def _counted(self) -> Collection[Declaration]:
-        return self.registered().values() or self.deployments.declared
+        # No swarm is asked which features have met.
+        return (self.swarm is None and self.registered().values()) or self.deployments.declared
 
     def noting(
         self, feature: str, names: Collection[str], happened: Callable[[Any], bool] = bool
@@ -129,10 +171,26 @@ class Engine:
         """For a call that ends: the feature has happened if its answer says so."""
         return lambda answer: self.note(feature, names) if happened(answer) else None
 
-    def call(self, work: Work, ended: Callable[[Any], None], purpose: Purpose | None = None) -> None:
-        """Have some process call, in its time."""
+    def call(
+        self,
+        work: Work,
+        ended: Callable[[Any], None],
+        purpose: Purpose | None = None,
+        failed: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Have some process call, in its time; at once if nothing can happen to it."""
         self._numbers += 1
-        self._queue.append((work, replace(purpose or Purpose(), number=self._numbers), ended))
+        purpose = replace(purpose or Purpose(), number=self._numbers)
+        if self.swarm is None or not self.swarm.calm:
+            self._queue.append((work, purpose, ended, failed))
+            return
+        self._purpose = purpose
+        try:
+            ended(work(self.table()))
+        except FAILURES as error:
+            failed(repr(error))
+        finally:
+            self._purpose = Purpose()
 
     def calm_down(self) -> None:
         """Let nothing go wrong from now on."""
@@ -167,7 +225,7 @@ class Engine:
             self._step_runner(self.rng.choice(awake))
         elif draw() < 0.25:
             self.deliveries.start()
-        elif trouble and draw() < 0.06:
+        elif trouble and draw() < self._tempo.trouble:
             acts = [*self.deliveries.disturbances(), *self.trouble, self._land, self._wait, self._wait]
             self.rng.choice([act for act in acts if name_of(act) not in self.without])()
         else:
@@ -176,12 +234,18 @@ class Engine:
 
     def _invoke(self, someone_is_awake: bool) -> bool:
         """Let an invocation go on; if there is none, let time pass, unless all is over."""
-        if self.deliveries.step() is None and not self.function.running:
+        ended = self.deliveries.step()
+        if ended is not None and self.function.fails_for and self.rng.random() < 0.5 and self._in_doubt():
+            self.mend()
+        if ended is None and not self.function.running:
             if self._is_over():
                 return True
             if not someone_is_awake or self.rng.random() < 0.1:
                 self._pass_time()
         return False
+
+    def _make_caller(self) -> Caller:
+        return Caller(self.backend, self.rng, is_stale=self.swarm is not None)
 
     def _calling(self) -> list[Caller]:
         return [process for process in self._processes if process.call is not None]
@@ -196,7 +260,7 @@ class Engine:
     def _pace(self) -> float:
         """How often a step is an act: most are to happen while a run looks at the table."""
         is_looking = any(runner.phase in ("scanning", "draining") for runner in self.runners)
-        return 0.3 if is_looking else 0.02 if self.runners else 0.1
+        return 0.3 if is_looking else 0.02 if self.runners else self._tempo.pace
 
     def _held_back(self) -> int:
         """How many acts wait for a run during which they happen."""
@@ -215,15 +279,15 @@ class Engine:
     def _begin(self) -> None:
         idle = [process for process in self._processes if process.call is None]
         if idle:
-            work, purpose, ended = self._queue.pop(self.rng.randrange(min(3, len(self._queue))))
-            self.rng.choice(idle).begin(work, purpose, ended)
+            call = self._queue.pop(self.rng.randrange(min(3, len(self._queue))))
+            self.rng.choice(idle).begin(*call)
 
     def _step_process(self, process: Caller) -> None:
         self._purpose = process.purpose
         ended = process.step(None if self.calm else self.faults)
         self._purpose = Purpose()
         if ended and process.crashed:
-            self._processes[self._processes.index(process)] = Caller(self.backend, self.rng)
+            self._processes[self._processes.index(process)] = self._make_caller()
 
     def _step_runner(self, runner: Runner) -> None:
         before = runner.phase
@@ -237,7 +301,43 @@ class Engine:
         self.clock.hurry(self.rng)
 
     def _wait(self) -> None:
-        self.clock.advance(self.rng.choice((1, 30, 59, 61, 61, 600, 1700)))
+        draw, running = self.rng, self.function.running
+        if self.swarm and running and draw.random() < 0.4:
+            # Into the last moments of an invocation.
+            left = draw.choice(running).deadline - self.clock.now
+            self.clock.advance(max(0.0, left - draw.choice((5, 14, 40))))
+        elif self.swarm and self.swarm.hours and draw.random() < 0.5:
+            self._let_pass(draw.choice((0.4, 1, 4, 13)) * HOUR)
+        else:
+            self.clock.advance(draw.choice((1, 30, 59, 61, 61, 600, 1700)))
+
+    def _let_pass(self, seconds: float) -> None:
+        """Let time pass, but only as much as the records that wait have left; replace shards as AWS does."""
+        left = self.deliveries.oldest_waiting() + _BACKLOG_SECONDS - self.clock.now
+        if seconds > left:
+            self.deliveries.recover()
+        self.clock.advance(max(0.0, min(seconds, left)))
+        if self.rng.random() < 0.7:
+            self.reached[coverage.ROLLED_OVER] += 1
+            self.backend.roll_over()
+        if self.seed % 2:
+            self.backend.trim(self.clock.now - 24 * HOUR)
+
+    def mend(self) -> None:
+        """Deploy code that counts what the former could not, once no request of that is on its way."""
+        if self.function.fails_for and not self.function.running:
+            self.clock.advance(LATEST + 1)
+            self.function.mend()
+            self.reached[coverage.MENDED] += self._in_doubt()
+
+    def _in_doubt(self) -> bool:
+        """Whether something is aside of a batch that is delivered again."""
+        through = self.deliveries.acknowledged
+        waiting = [entry_of(item["sk"]["S"]) for item in self.backend.items() if is_waiting(item)]
+        return any(sequence > through.get(shard, "").zfill(40) for shard, sequence, _ in waiting)
+
+    def _fail_for_hours(self) -> None:
+        self.deliveries.fail_for_hours((1, 5, 19))
 
     def _retire(self) -> None:
         """The last process of a deployment before is gone."""

@@ -180,8 +180,8 @@ def page(covered: Mapping[Pair, int], engine: str, first: int, count: int) -> st
 class Forced:
     """The pair that a seed forces, if it forces one, and the declarations on which it is to meet."""
 
-    def __init__(self, seed: int) -> None:
-        number, rest = divmod(seed, _ONE_IN)
+    def __init__(self, seed: int | None) -> None:
+        number, rest = divmod(seed or 0, _ONE_IN)
         self.features = frozenset(SELDOM[number % len(SELDOM)] if rest == 1 else ())
         self.names: tuple[str, ...] = ()
         """The family, and the name that it may get."""

@@ -18,11 +18,12 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._writes.direct_counts import increment, reset
 from dynamodb_counters._writes.leases import Leases
 from dynamodb_counters.errors import InvalidArgumentError
-from simulation.oracle.truth import is_image
+from simulation.oracle.entries import is_image
 from simulation.pairs import features
 from simulation.pairs.declared import STOCK, TAP, VISIT
 from simulation.pairs.engine import Act, Engine
 from simulation.pairs.ledger import Purpose
+from simulation.pairs.writers import PAGES
 
 _QUOTA: Final = Quota("calls", limit=12, per=timedelta(hours=1), portion=4)
 
@@ -69,8 +70,10 @@ class Erasing:
 
     def _erase(self) -> None:
         draw = self._engine.rng
-        event: Event = draw.choice((VISIT, VISIT if self._engine.forced.features else TAP))
-        values: dict[str, Any] = {"page": draw.choice("ab")} if event is VISIT else {"device": draw.choice("kl")}
+        event: Event = draw.choice(
+            (VISIT, VISIT if self._engine.forced.features else self._engine.sources.get("tap", TAP))
+        )
+        values: dict[str, Any] = {"page": draw.choice(PAGES)} if event is VISIT else {"device": draw.choice("kl")}
         if event is VISIT and draw.random() < 0.6:
             values["id"] = str(draw.randrange(6))
         counts: Literal["keep", "take_back"] = draw.choice(("keep", "take_back"))

@@ -17,9 +17,9 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
 from simulation.faults.process import in_disorder
+from simulation.pairs.backend import MemoryBackend
 from simulation.pairs.calls import Runner
-from simulation.schedules.backend import MemoryBackend
-from simulation.schedules.sandbox import QUARANTINE_SECONDS
+from simulation.pairs.sandbox import QUARANTINE_SECONDS
 
 _BEGINS_AFTER: Final = timedelta(minutes=20)
 """By how much the stream of a restored table is younger than the table."""

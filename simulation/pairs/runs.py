@@ -69,21 +69,24 @@ class Changes:
         self._engine = engine
         self._writers = writers
         self._changes = len(engine.deployments.first) or engine.rng.randint(0, _MOST_CHANGES)
-        self._runs = engine.rng.randint(0, _MOST_RUNS)
-        self._drops = engine.rng.randint(0, _MOST_DROPS)
+        if "redeclare" in engine.without:
+            self._changes = 0
+        self._runs = engine.rng.randint(0, _MOST_RUNS) if engine.swarm is None else 0
+        self._drops = engine.rng.randint(0, _MOST_DROPS) if engine.swarm is None else 0
         self._left_behind: list[Runner] = []
-        engine.trouble += [self._kill, self._kill, self._double, self._resume]
-        if not engine.forced.features and engine.rng.random() < 0.5:
+        if engine.swarm is None:
+            engine.trouble += [self._kill, self._kill, self._double, self._resume]
+        if engine.swarm is None and not engine.forced.features and engine.rng.random() < 0.5:
             engine.is_patient, engine.runs_left = True, lambda: self._runs
             engine.trouble += [self._redeclare_in_time, self._backfill_in_time, self._backfill_in_time]
 
     def acts(self) -> Iterable[Act]:
-        if not self._engine.registered():
+        if not (self._changes or self._runs or self._drops) or not self._engine.registered():
             return
         # Before its first batch, a table does not show by which definition a transaction has counted.
         is_free, has_time = not self._engine.is_patient, len(self._engine.runners) < _MOST_AT_A_TIME
         if self._changes and is_free:
-            yield 20 if self._engine.deployments.first else 2, self._redeclare
+            yield 20 if self._engine.deployments.first else 2 if self._engine.swarm is None else 4, self._redeclare
         if self._runs and is_free and has_time:
             yield 6 if self._is_wanting() else 1, self._backfill
         if self._drops and has_time:
@@ -117,7 +120,7 @@ class Changes:
         else:
             engine.note(features.ADDED, new)
             engine.note(features.REMOVED, (names & registered.keys()) - declared.keys())
-        self.deploy(stragglers=engine.rng.random() < 0.15)
+        self.deploy(stragglers=engine.rng.random() < (0.15 if engine.swarm is None else 0.5))
 
     def write(self) -> None:
         self._writers.write()

@@ -4,58 +4,52 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from typing import Final
 
 from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters._commit.batch import Aggregator
+from dynamodb_counters._table import Table
 from simulation.faults.actors import end_suspended
-from simulation.pairs import crossed, features
+from simulation.pairs import coverage, crossed, features
 from simulation.pairs.audit import audit
+from simulation.pairs.backend import MakeBackend, MemoryBackend
 from simulation.pairs.calls import Runner
 from simulation.pairs.copies import Restoring
+from simulation.pairs.coverage import Outcome, WrongCountError
+from simulation.pairs.deliveries import HOUR
 from simulation.pairs.engine import NEAR, Engine
 from simulation.pairs.explained import Explaining
 from simulation.pairs.held import is_page
+from simulation.pairs.housekeeping import housekeeping, narrow_pages, seeded
 from simulation.pairs.operators import Direct, Erasing, Quarantine, Sharing
 from simulation.pairs.runs import SETTLED, Changes, Verifying
+from simulation.pairs.sandbox import QUARANTINE_SECONDS
+from simulation.pairs.spoiling import Spoiling
+from simulation.pairs.swarm import Swarm
 from simulation.pairs.truth import Truth
 from simulation.pairs.writers import Writers
-from simulation.schedules import coverage
-from simulation.schedules.backend import MakeBackend, MemoryBackend
-from simulation.schedules.housekeeping import housekeeping, narrow_pages, seeded
 
 _BLOCKS: Final = 0.4
 REFILLED: Final = "entry redriven while names are filled"
 _CHUNKS_KEPT_SECONDS: Final = 27 * 3600.0
-
-
-@dataclass
-class PairOutcome:
-    """Errors of a schedule, and which features met."""
-
-    seed: int
-    wrong: list[str] = field(default_factory=list)
-    pairs: Counter[features.Pair] = field(default_factory=Counter)
-    happened: Counter[str] = field(default_factory=Counter)
-    faults: Counter[str] = field(default_factory=Counter)
-    reached: Counter[str] = field(default_factory=Counter)
-
-
-class WrongPairError(AssertionError):
-    """A schedule ended with wrong counts; the message says how to run it again."""
-
-    def __init__(self, outcome: PairOutcome, engine: str, without: Collection[str] = ()) -> None:
-        lines = "\n  ".join(text[:600] for text in outcome.wrong[:12])
-        left_out = f" --without {','.join(sorted(without))}" if without else ""
-        again = f"python -m simulation.pairs --engine {engine} --seed {outcome.seed} --count 1{left_out}"
-        super().__init__(f"seed {outcome.seed}: {len(outcome.wrong)} wrong\n  {lines}\nrun it again: {again}")
+_CHUNKS_EXPIRE_AFTER: Final = 3.4 * HOUR
+"""Bucket, retention and the margin of eager housekeeping."""
 
 
 class PairSchedule:
-    """One schedule, which its seed decides; `without` leaves acts and families of declarations out, by name."""
+    """One schedule, which its seed decides; `without` leaves acts and families of declarations out, by name.
 
-    def __init__(self, seed: int, make_backend: MakeBackend = MemoryBackend, without: Collection[str] = ()) -> None:
-        self._engine = engine = Engine(seed, make_backend, without)
+    In a `swarm` it has no runs, and so no calm in which they are compared.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        make_backend: MakeBackend = MemoryBackend,
+        without: Collection[str] = (),
+        swarm: Swarm | None = None,
+    ) -> None:
+        self._engine = engine = Engine(seed, make_backend, without, swarm)
         self._writers = Writers(engine)
         self._quarantine = Quarantine(engine)
         self._changes = Changes(engine, self._writers)
@@ -64,26 +58,67 @@ class PairSchedule:
         engine.actors = [self._writers, Direct(engine), Erasing(engine), self._quarantine, self._changes]
         self._restoring = Restoring(engine, self._writers)
         self._explaining = Explaining(engine)
-        engine.actors += [self._verifying, self._sharing, self._restoring, self._explaining]
+        self._spoiling = Spoiling(engine)
+        engine.actors += [self._verifying, self._sharing, self._restoring, self._explaining, self._spoiling]
         engine.runner_ended, engine.runner_moved = self._runner_ended, self._changes.moved
         self._eager = engine.rng.random() < 0.5
         self._small = engine.rng.random() < 0.3
         self._groups = engine.rng.choice((1, 2, 3))
 
-    def run(self) -> PairOutcome:
+    def run(self) -> Outcome:
         engine = self._engine
         with housekeeping(eager=self._eager), seeded(engine.rng, small=self._small), narrow_pages(self._groups):
             try:
-                self._run()
+                if engine.swarm is None:
+                    self._run()
+                else:
+                    self._run_swarm(engine.swarm)
             finally:
                 end_suspended()
-        self._note_faults()
-        self._note_pages()
-        self._note_crossed()
+        if engine.swarm is None:
+            self._note_faults()
+            self._note_pages()
+            self._note_crossed()
+        reached = engine.reached + engine.function.reached + coverage.of_records(engine.backend.history())
         engine.backend.drop()
-        pairs = features.pairs(engine.happened)
-        happened = Counter(engine.happened.keys())
-        return PairOutcome(engine.seed, engine.wrong, pairs, happened, engine.faults.injected, engine.reached)
+        pairs, happened = features.pairs(engine.happened), Counter(engine.happened.keys())
+        mappings = engine.deliveries.mappings
+        numbers = sum(each.deliveries for each in mappings), sum(each.delivered for each in mappings)
+        return Outcome(engine.seed, engine.wrong, *numbers, engine.faults.injected, reached, pairs, happened)
+
+    def _run_swarm(self, swarm: Swarm) -> None:
+        engine, draw = self._engine, self._engine.rng
+        if swarm.hours or swarm.apart:
+            # Names are complete where the stream is young, and a source table is empty.
+            self._register()
+        keeps_entries = swarm.poison or swarm.mended or swarm.spoils or "redeclare" not in engine.without
+        for _ in range(2 if swarm.hours and not keeps_entries else 0):
+            self._rest(draw.choice((2.1, 8)) * 24 * HOUR)
+            engine.deliveries.create_mapping()
+        engine.go()
+        if self._eager and draw.random() < 0.5:
+            engine.clock.advance(_CHUNKS_EXPIRE_AFTER)
+            engine.backend.expire(draw.randint(1, 20))
+            engine.go()
+        engine.mend()
+        self._audit("delivered", whole=False)
+        engine.wrong += self._restoring.wrong()
+        for _ in range(2):
+            if not swarm.spoils and self._quarantine.redrive_all():
+                engine.go()
+        self._audit("redriven", whole=False)
+        if given_up := engine.deliveries.given_up:
+            engine.wrong.append(f"{given_up} records expired before they were counted")
+        engine.wrong += self._sharing.wrong()
+        if "erase" in engine.without:
+            engine.wrong += self._writers.answers.wrong()
+        if not swarm.spoils:
+            engine.wrong += crossed.wrong(self._truth())
+
+    def _register(self) -> None:
+        backend, declared = self._engine.backend, self._engine.deployments.deployed
+        table = Table(backend.name, backend.client, clock=backend.clock)
+        Aggregator(table, declared, quarantine_retention_seconds=QUARANTINE_SECONDS).handle({})
 
     def _run(self) -> None:
         engine = self._engine
@@ -145,7 +180,14 @@ class PairSchedule:
 
     def _audit(self, when: str, *, whole: bool) -> None:
         engine = self._engine
-        found = audit(engine.backend, engine.deployments.declared, whole=whole, truth=self._truth())
+        found = audit(
+            engine.backend,
+            engine.deployments.declared,
+            whole=whole,
+            truth=self._truth(),
+            is_spoiled=self._spoiling.is_spoiled,
+            fails_for=engine.failing,
+        )
         engine.wrong += [f"{when}: {text}" for text in found + engine.function.standstills]
 
     def _truth(self) -> Truth:
@@ -190,10 +232,16 @@ class PairSchedule:
 
 
 def check(
-    seed: int, make_backend: MakeBackend = MemoryBackend, engine: str = "memory", without: Collection[str] = ()
-) -> PairOutcome:
-    """Run one schedule; raise `WrongPairError` if anything is wrong."""
-    outcome = PairSchedule(seed, make_backend, without).run()
+    seed: int,
+    make_backend: MakeBackend = MemoryBackend,
+    engine: str = "memory",
+    *,
+    without: Collection[str] = (),
+    swarm: Swarm | None = None,
+    how: str = "",
+) -> Outcome:
+    """Run one schedule; raise `WrongCountError` if anything is wrong."""
+    outcome = PairSchedule(seed, make_backend, without, swarm).run()
     if outcome.wrong:
-        raise WrongPairError(outcome, engine, without)
+        raise WrongCountError(outcome, engine, without, how)
     return outcome

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Event, Items
+from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Event, Items, Window
 from dynamodb_counters._items.table_schema import SCORE
-from dynamodb_counters._quarantine.quarantine import read_quarantine_item, unpack
+from dynamodb_counters._quarantine.quarantine import UNREADABLE, read_quarantine_item, unpack
+from simulation.aws.sigv4 import LATEST
+from simulation.memory.memory_stream import Record
 from simulation.oracle.aggregates import (
+    DAY_BUCKET,
     UNCOUNTABLE,
     Counted,
     Group,
@@ -29,13 +32,20 @@ from simulation.oracle.aggregates import (
     added_by_groups,
 )
 from simulation.oracle.chunks import ROW_SIGNS, rows_of
-from simulation.oracle.truth import is_expiry
+from simulation.oracle.entries import Entry, entry_of, is_expiry
+from simulation.pairs.apart import Apart
+from simulation.pairs.backend import Backend
 from simulation.pairs.cuts import Cuts, Image, Position
 from simulation.pairs.declared import ORDER, own
 from simulation.pairs.ledger import Ledger, Numbers, Place
-from simulation.schedules.backend import Backend
+from simulation.pairs.sandbox import fails
 
 _SIGNS: Final = {"NewImage": 1, "OldImage": -1}
+IsSpoiled: TypeAlias = Callable[[Declaration], bool]
+
+_LEAST_SECONDS: Final = 2 * 86_400 - LATEST
+"""An entry stays for two days from when it was sent."""
+
 _SCANNED: Final = "run~"
 """Comes before a run's id in the place of a shard, where its scan has met an image."""
 
@@ -135,7 +145,7 @@ class Truth(Cuts):
     def must_wait(self, declaration: Declaration) -> Counter[str]:
         """Orders whose images wait for a declaration: those that are there, and those that expired and would count."""
         found: Counter[str] = Counter()
-        if declaration.source == ORDER:
+        if declaration.source.name == ORDER.name:
             expired = [image for image, _ in self._kept(declaration)]
             found.update(item["pk"]["S"] for item in (*self._items, *expired) if _is_malformed(declaration, item))
         return found
@@ -148,6 +158,33 @@ class Truth(Cuts):
             if is_order and entry.state in ("waiting", "discarded") and self._lacks(name, entry):
                 found[entry.image["pk"]["S"]] += entry.sign
         return Counter({key: count for key, count in found.items() if count})
+
+    def misplaced(self, is_spoiled: IsSpoiled, fails_for: str) -> Iterator[str]:
+        """Images that wait for a name that can count them, or do not wait for one that cannot."""
+        # A name that no run has filled counts from the founding on, so each record has met it.
+        oldest = [name for name, entry in self.entries.items() if entry.state == "complete" and not entry.run]
+        counted = [own(self.registered[name]) for name in oldest if not is_spoiled(self.registered[name])]
+        waiting: dict[Entry, frozenset[str] | None] = {}
+        since: dict[str, float] = {}
+        for position, record in self.history:
+            change = record["dynamodb"]
+            image, key = change.get("NewImage") or change["OldImage"], str(change["Keys"])
+            if image.get("_type") != {"S": "quarantine"}:
+                continue
+            if record["eventName"] == "INSERT":
+                since[key] = position.created
+                waiting[entry_of(image["sk"]["S"])] = frozenset(image["names"]["SS"]) if "names" in image else None
+            elif is_expiry(record) and position.created - since.get(key, 0) < _LEAST_SECONDS:
+                yield f"quarantine: {key} expired after {position.created - since[key]:.0f} s"
+        for position, record in self.history:
+            for declaration in counted:
+                for name, values in _images_of(record, declaration):
+                    names = waiting.get((position.shard, position.sequence, name), frozenset())
+                    waits = names is None or declaration.name in names
+                    may_wait = declaration.name == fails_for and fails(values)
+                    if not may_wait and waits == _is_countable(declaration, values, position.created):
+                        text = "waits for no reason" if waits else "does not wait"
+                        yield f"quarantine: {name} at {position} {text}: {declaration.name}"
 
     def may_have_expired(self, name: str) -> bool:
         """Whether a group may be unknown that holds more than its sources: an event that it counts may be gone."""
@@ -187,7 +224,19 @@ class Truth(Cuts):
         for (name, group), parts in self.spoiled.items():
             counts = {each: number for each, number in parts.items() if each != SCORE}
             add_all(groups, [(group, counts)] if name == declaration.name else [])
-        return {group: kept for group, parts in groups.items() if (kept := nonzero(parts))}
+        return {
+            group: kept
+            for group, parts in groups.items()
+            if (kept := nonzero(parts)) and not self.is_closed(declaration, group)
+        }
+
+    def is_closed(self, declaration: Declaration, group: Group) -> bool:
+        """Whether the retention of a window's bucket is over."""
+        if not isinstance(declaration, Window) or declaration.retention is None:
+            return False
+        is_day = group[-1].startswith(DAY_BUCKET)
+        end = int(group[-1].removeprefix(DAY_BUCKET)) + (24 if is_day else 1) * 3600
+        return end + declaration.retention.total_seconds() <= self._backend.clock()
 
     def _add_events(self, groups: Groups, declaration: Declaration) -> None:
         """Add what items show, what has expired and is kept, less what waits."""
@@ -252,11 +301,7 @@ class Truth(Cuts):
                 # Without a state, its event was erased.
                 continue
             entry = read_quarantine_item(item)
-            content: Any = entry.content
-            while (content.get("dynamodb", {}).get("NewImage") or {}).get("_type") == {"S": "quarantine"}:
-                # Redriven, and in quarantine again.
-                again = content["dynamodb"]["NewImage"]
-                content = unpack(again["record"] if "record" in again else again["sum"])
+            content: Any = _first(entry.content)
             created = content.get("created") or content.get("dynamodb", {}).get("ApproximateCreationDateTime")
             place = _place(item)
             while place in redrives:
@@ -268,6 +313,8 @@ class Truth(Cuts):
             for name, sign in _SIGNS.items():
                 if image := content.get("dynamodb", {}).get(name):
                     has_gone = sign < 0 and ("_erased" in image or is_expiry(content))
+                    if isinstance(self._backend, Apart) and not self._backend.is_own(content):
+                        has_gone, image = sign < 0 and self._backend.has_expired(content), self._backend.ours(image)
                     names, state = frozenset(entry.names), item["state"]["S"]
                     yield _Entry(names, image, sign, state, has_gone=has_gone, position=position)
 
@@ -280,6 +327,42 @@ class Truth(Cuts):
                 yield position, [(old, 1)]
             elif "_chunk" in new and "_chunk" in old and (lost := _lost(old, new)):
                 yield position, lost
+
+
+def _images_of(record: Record, declaration: Any) -> Iterator[tuple[str, Row]]:
+    """The events that a record shows to a declaration, by the names of the entries that they would be."""
+    images, source = record["dynamodb"], declaration.source
+    if isinstance(source, Aggregate | Direct) or any("_erased" in (images.get(name) or {}) for name in _SIGNS):
+        return
+    for name in _SIGNS:
+        image = images.get(name) or {}
+        kind = image.get("_type", {}).get("S", "")
+        if kind.endswith("#once") or (name == "OldImage" and is_expiry(record) and declaration.on_expiry == "keep"):
+            continue
+        if kind == f"{source.name}#pack":
+            rows = [(index, values) for index, (mark, values) in enumerate(rows_of(image)) if mark in ROW_SIGNS]
+            yield from ((f"{name}#{index}", values) for index, values in rows)
+        elif image:
+            yield from ((name, values) for values, _ in _events_of(image, declaration))
+
+
+def _is_countable(declaration: Any, values: Row, created: float | None = None) -> bool:
+    try:
+        added(declaration, values, created)
+    except UNCOUNTABLE:
+        return False
+    return True
+
+
+def _first(content: Any) -> Any:
+    """What was put aside at first of an entry that is redriven, and in quarantine again; {} if it was spoiled."""
+    # Other code's items may have the type as well.
+    while (again := content.get("dynamodb", {}).get("NewImage") or {}).keys() & {"record", "sum"}:
+        try:
+            content = unpack(again["record"] if "record" in again else again["sum"])
+        except UNREADABLE:
+            return {}
+    return content
 
 
 def _place(item: Image) -> tuple[str, str]:
@@ -340,12 +423,7 @@ def _key_of(declaration: Declaration, item: Image, values: Row) -> tuple[str, ..
 
 def _is_malformed(declaration: Declaration, item: Image) -> bool:
     """Whether an item cannot be counted."""
-    try:
-        for values, _ in _events_of(item, declaration):
-            added(own(declaration), values)
-    except UNCOUNTABLE:
-        return True
-    return False
+    return not all(_is_countable(own(declaration), values) for values, _ in _events_of(item, declaration))
 
 
 def ranked(declaration: Declaration, parts: Parts) -> Parts:

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from typing import Any, Final
+
+from boto3.dynamodb.types import TypeSerializer
 
 from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept, accept_many, retract
 from dynamodb_counters._writes.direct_counts import record_once
+from simulation.oracle.aggregates import MOST_TEXT
 from simulation.pairs import features
-from simulation.pairs.declared import ORDER, POISON, TAP, VISIT, signature
+from simulation.pairs.answers import Answers
+from simulation.pairs.apart import Apart
+from simulation.pairs.backend import Backend
+from simulation.pairs.declared import MOST_GROUPS, ORDER, POISON, TAP, VISIT, signature
 from simulation.pairs.engine import Act, Engine
-from simulation.schedules.backend import Backend
 
-_PAGES: Final = "ab"
-_CLIENTS: Final = "uvw"
+PAGES: Final = ("a", "a#b")
+_CLIENTS: Final = ("b#c", "c", "50%")
+"""Together "a", "b#c" and "a#b", "c" make the same text, unless "#" is escaped."""
 _DEVICES: Final = "kl"
 _CUSTOMERS: Final = ("ann", "bob", "c#d")
+_AMOUNTS: Final = (
+    *map(Decimal, ("1", "-1", "0", "0.1", "-2.50", "12345678901234567890123456789.0625")),
+    10**30,
+)
+_TAGS: Final = ("t", "#", "50%")
+_SERIALIZER: Final = TypeSerializer()
 _SPOILED: Final = 0.4
 """Share of prices that are none, and of tags that are no list, if orders are spoiled."""
 _KNOWS: Final = 0.9
@@ -34,13 +47,17 @@ class Writers:
         self._poison = engine.rng.choice((0.0, 0.0, 0.15, 0.3))
         if engine.forced.has(features.REDRIVEN, features.DISCARDED):
             self._poison = 0.7
+        self._has_more, self._tap_event = engine.swarm is not None, engine.sources.get(TAP.name, TAP)
+        if engine.swarm:
+            self._poison = engine.swarm.poison
         self._orders = Orders(engine.backend, engine.rng, spoils=self._poison > 0)
         self._taps: list[dict[str, Any]] = []
+        self.answers = Answers(engine, self._tap_event)
 
     def acts(self) -> Iterable[Act]:
-        often = {self._visit: 4, self._tap: 3}
+        often = {self._visit: 4, self._tap: 3, **({self._correct: 4} if self._has_more else {})}
         others = (self._order, self._correct, self._retract, self._record_once, self._expire)
-        return [(weight, act) for act, weight in (often | dict.fromkeys(others, 2)).items()]
+        return [(weight, act) for act, weight in (dict.fromkeys(others, 2) | often).items()]
 
     def write(self) -> None:
         """Write an event, or an order."""
@@ -54,25 +71,56 @@ class Writers:
         weight: Any = POISON if draw.random() < self._poison else draw.randint(1, 5)
         at = self._time(ahead=self._poison > 0)
         score = {} if number % 3 == 0 else {"score": number if number % 3 == 1 else None}
-        return {"page": page, "id": str(number), "client": draw.choice(_CLIENTS), "weight": weight, "at": at, **score}
+        more = self._more() if self._has_more else {}
+        client = draw.choice(_CLIENTS)
+        return {"page": page, "id": str(number), "client": client, "weight": weight, "at": at, **score, **more}
+
+    def _more(self) -> dict[str, Any]:
+        """Attributes of swarms, and now and then ones that some declarations cannot count."""
+        draw = self._random
+        values = {
+            "amount": draw.choice(_AMOUNTS),
+            "tags": draw.sample(_TAGS, draw.randint(0, 2)),
+            "cats": draw.sample(_TAGS, draw.randint(0, 3)),
+        }
+        if draw.random() < self._poison:
+            many = [str(number) for number in range(MOST_GROUPS)]
+            poison: list[dict[str, Any]] = [
+                {"amount": None},
+                {"amount": "much"},
+                {"client": (MOST_TEXT + 1) * "x"},
+                {"tags": many, "cats": many},
+            ]
+            values |= draw.choice(poison)
+        return values
 
     def _time(self, *, ahead: bool = False) -> int:
         before: int = self._random.choice((0, 60, 600, 3000, *((-1500,) if ahead else ())))
         return int(self._engine.clock()) - before
 
     def _some_visit(self) -> dict[str, Any]:
-        return self.values(self._random.choice(_PAGES), self._random.randrange(6))
+        return self.values(self._random.choice(PAGES), self._random.randrange(15 if self._has_more else 6))
 
     def _visit(self) -> None:
         values = self._some_visit()
+        if self._has_more:
+            # Some of them twice, as a producer sends them that did not hear of its success.
+            batch = [values, *(self._some_visit() for _ in range(self._random.randint(0, 4)))]
+            batch += self._random.choices(batch, k=self._random.choice((0, 0, 1)))
+            self._call(lambda table: len(accept_many(table, VISIT, batch)), features.PLAIN, VISIT.name)
+            return
         self._call(lambda table: accept(table, VISIT, values).status == "accepted", features.PLAIN, VISIT.name)
 
+    def _noting(self, feature: str, source: str) -> Callable[[Any], None]:
+        return self._engine.noting(feature, self._engine.over(source))
+
     def _call(self, work: Any, feature: str, source: str) -> None:
-        self._engine.call(work, self._engine.noting(feature, self._engine.over(source)))
+        self._engine.call(work, self._noting(feature, source))
 
     def _order(self) -> None:
         before, names = self._order_items(), self._engine.over(ORDER.name)
-        self._orders.change()
+        for _ in range(self._random.randint(1, 4) if self._has_more else 1):
+            self._orders.change()
         after = self._order_items()
         self._engine.note(features.FOREIGN, names)
         if before.keys() - after.keys():
@@ -93,9 +141,14 @@ class Writers:
                 number = draw.randrange(1000)
                 event = {"device": draw.choice(_DEVICES), "id": number, "at": self._time()}
                 event |= {"mode": "fast"} if number % 2 else {"code": 204 if number % 4 else 404}
+                if self._has_more and draw.random() < 0.2:
+                    event["note"] = f"{draw.getrandbits(2000):x}"
             event["force"] = POISON if draw.random() < self._poison else draw.randint(1, 5)
             events.append(event)
         self._taps += events
+        if self._has_more:
+            self.answers.accept(events, self._noting(features.PACKED, TAP.name))
+            return
 
         def work(table: Table) -> bool:
             return any(outcome.status == "accepted" for outcome in accept_many(table, TAP, events))
@@ -104,19 +157,27 @@ class Writers:
 
     def _correct(self) -> None:
         """Replace an event whole, as other code may."""
-        values = self._some_visit()
-        key = {"pk": {"S": f"PAGE#{values['page']}"}, "sk": {"S": f"VISIT#{values['id']}"}}
-        client, name = self._engine.backend.client, self._engine.backend.name
-        if found := client.get_item(TableName=name, Key=key, ConsistentRead=True).get("Item"):
-            weight = {"S": POISON} if values["weight"] == POISON else {"N": str(values["weight"])}
-            new = {"client": {"S": values["client"]}, "weight": weight, "at": {"N": str(values["at"])}}
-            client.put_item(TableName=name, Item={**found, **new})
+        backend, kinds = self._engine.backend, ({"S": VISIT.name}, {"S": f"{VISIT.name}#once"})
+        if visits := [item for item in backend.items() if item.get("_type") in kinds]:
+            item, values = self._random.choice(visits), self._some_visit()
+            changed = ["client", "weight", "at"]
+            if self._has_more:
+                changed = self._random.sample([*changed, "amount", "tags", "cats"], self._random.randint(0, 6))
+            new = {each: _SERIALIZER.serialize(values[each]) for each in changed}
+            # No write without a change, so that each has its record.
+            new["revision"] = {"N": str(self._engine.operations)}
+            backend.client.put_item(TableName=backend.name, Item={**item, **new})
             self._engine.note(features.CORRECTED, self._engine.over(VISIT.name))
 
     def _retract(self) -> None:
         draw = self._random
-        if self._taps and draw.random() < 0.4:
+        if self._taps and draw.random() < (1 if "visit" in self._engine.without else 0.4):
             tap = draw.choice(self._taps)
+            if self._has_more:
+                # Now and then before it comes.
+                tap = tap if draw.random() < 0.65 else {**tap, "id": 2000 + draw.randrange(9)}
+                self.answers.retract(tap, self._noting(features.RETRACTED, TAP.name))
+                return
             self._call(lambda table: retract(table, TAP, tap), features.RETRACTED, TAP.name)
         else:
             values = self._some_visit()
@@ -148,11 +209,30 @@ class Writers:
                 self._engine.note(features.EXPIRED, self._engine.over(name))
 
 
+class _OwnItems:
+    """Items among the counts."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def get(self, key: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        found = self._backend.client.get_item(TableName=self._backend.name, Key=key, ConsistentRead=True)
+        item: Mapping[str, Any] | None = found.get("Item")
+        return item
+
+    def put(self, item: Mapping[str, Any]) -> None:
+        self._backend.client.put_item(TableName=self._backend.name, Item=item)
+
+    def delete(self, key: Mapping[str, Any]) -> None:
+        self._backend.client.delete_item(TableName=self._backend.name, Key=key)
+
+
 class Orders:
     """The orders of a table, changed at random."""
 
     def __init__(self, backend: Backend, rng: random.Random, *, spoils: bool) -> None:
         self._backend = backend
+        self._items = backend if isinstance(backend, Apart) else _OwnItems(backend)
         self._random = rng
         self._spoils = spoils
 
@@ -165,21 +245,13 @@ class Orders:
         draw = self._random
         pk = f"ORDER#{draw.randrange(7)}"
         key = {"pk": {"S": pk}, "sk": {"S": "ORDER"}}
-        client, name = self._backend.client, self._backend.name
-        found = client.get_item(TableName=name, Key=key, ConsistentRead=True).get("Item")
-        chance = draw.random()
+        found, chance = self._items.get(key), draw.random()
         if found and chance < 0.3:
-            client.delete_item(TableName=name, Key=key)
+            self._items.delete(key)
         elif found and chance < 0.6:
             # A correction in place; often it moves the item to another group.
             attribute, value = draw.choice(list(self._order_values().items()))
-            client.update_item(
-                TableName=name,
-                Key=key,
-                UpdateExpression="SET #a = :v",
-                ExpressionAttributeNames={"#a": attribute},
-                ExpressionAttributeValues={":v": value},
-            )
+            self._items.put({**found, attribute: value})
         else:
             self._put(pk, self._order_values())
 
@@ -188,7 +260,7 @@ class Orders:
         if self._random.random() < 0.1:
             # No order, as long as it stays so.
             del item["customer"]
-        self._backend.client.put_item(TableName=self._backend.name, Item=item)
+        self._items.put(item)
 
     def _order_values(self) -> dict[str, Any]:
         draw = self._random

@@ -26,9 +26,9 @@ from simulation.clock import EPOCH
 from simulation.faults.actors import Crashed
 from simulation.memory.client_errors import failure
 from simulation.memory.memory_client import paginator
-from simulation.oracle.registrations import is_entry
-from simulation.schedules.backend import MemoryBackend
-from simulation.schedules.sandbox import Sandbox
+from simulation.pairs.backend import MemoryBackend
+from simulation.pairs.cuts import is_entry
+from simulation.pairs.sandbox import Sandbox
 
 Event = dict[str, Any]
 ItemKey = tuple[str, str]

@@ -10,7 +10,7 @@ from typing import Any, Final
 from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._commit.batch import intake
 from dynamodb_counters._control.counted_names import plan_of
-from dynamodb_counters._control.registry import Entry, Registry
+from dynamodb_counters._control.registry import Registry
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.bookkeeping import sequence_of
@@ -18,9 +18,9 @@ from dynamodb_counters._timeline.tiers import HOUR, MINUTE
 from dynamodb_counters.exactly_once import Watermark
 from simulation.aws.sigv4 import LATEST
 from simulation.clock import EPOCH
-from simulation.oracle.registrations import is_entry
-from simulation.schedules.sandbox import LONGEST_INVOCATION
-from simulation.schedules.schedule import Schedule
+from simulation.pairs.sandbox import LONGEST_INVOCATION
+from simulation.pairs.schedule import PairSchedule
+from simulation.pairs.swarm import Swarm
 from simulation.specification.recorder import Event, Recording, recorded
 from simulation.specification.tlc import DEADLOCK, Verdict, check
 
@@ -44,17 +44,9 @@ class Trace:
 
 
 def trace_of(seed: int) -> Trace:
-    """Run a schedule and convert what its handlers did; nothing if it goes beyond the specification.
-
-    Beyond it is bookkeeping that is edited by hand.
-    """
-    schedule = Schedule(seed)
+    """Run a schedule and convert what its handlers did."""
     with recorded() as recording:
-        if not schedule._kind.spoiled:
-            # Some names are registered before the schedule runs.
-            entries = (Entry.of(item) for item in schedule._backend.items() if is_entry(item))
-            recording.entries |= {entry.name: entry for entry in entries}
-            schedule.run()
+        PairSchedule(seed, swarm=Swarm.draw(seed, "traced")).run()
     return _Conversion(recording).trace(seed)
 
 

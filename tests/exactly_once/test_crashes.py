@@ -12,13 +12,16 @@ from simulation.delivery.event_source_mapping import EventSourceMapping, Setting
 from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.handler_process import HandlerProcess
 from simulation.night import scaled
-from simulation.oracle.specs import SPECS, declarations
-from simulation.oracle.truth import actual, differences, expected_of_rows
-from simulation.schedules.backend import LocalBackend
-from simulation.schedules.writers import Writers
+from simulation.pairs.audit import audit
+from simulation.pairs.backend import LocalBackend
+from simulation.pairs.declared import FAMILIES
+from simulation.pairs.ledger import Ledger
+from simulation.pairs.truth import Truth
+from simulation.pairs.writers import Orders
 
 ROUNDS = scaled(1)
 SEED = 20_261_120
+DECLARED = tuple(each for name in ("orders", "bins", "busy", "ranked", "tags") for each in FAMILIES[name][0])
 
 
 def _environment(engine: DynamoDBLocal, backend: LocalBackend) -> dict[str, str]:
@@ -35,12 +38,12 @@ def _environment(engine: DynamoDBLocal, backend: LocalBackend) -> dict[str, str]
 def test_no_kill_makes_a_count_wrong(dynamodb_local_engine: DynamoDBLocal) -> None:
     rng = random.Random(SEED)
     backend = LocalBackend(dynamodb_local_engine)
-    writers = Writers(backend, rng, scaled(40))
+    orders, left = Orders(backend, rng, spoils=False), scaled(40)
     mapping = EventSourceMapping(backend.stream, backend.clock, Settings(batch_size=40, bisect=True))
     process = HandlerProcess(
         {
             **_environment(dynamodb_local_engine, backend),
-            "DECLARATIONS": encode(declarations(SPECS)),
+            "DECLARATIONS": encode(DECLARED),
             "QUARANTINE_RETENTION_DAYS": "14",
             "POWERTOOLS_SERVICE_NAME": "aggregator",
             "POWERTOOLS_METRICS_NAMESPACE": "counters",
@@ -49,13 +52,14 @@ def test_no_kill_makes_a_count_wrong(dynamodb_local_engine: DynamoDBLocal) -> No
     usual = 0.2
     try:
         while True:
-            for _ in range(min(10, writers.left)):
-                writers.write()
+            for _ in range(min(10, left)):
+                orders.change()
+            left -= min(10, left)
             deliveries = [delivery for shard in mapping.shards() if (delivery := mapping.poll(shard))]
-            if not deliveries and not writers.left:
+            if not deliveries and not left:
                 if process.kills >= ROUNDS:
                     break
-                writers.left = 50
+                left = 50
             for delivery in deliveries:
                 # Anywhere from before its first write to after its last one.
                 kill_after = rng.uniform(0, 1.2 * usual) if process.kills < ROUNDS else None
@@ -68,8 +72,6 @@ def test_no_kill_makes_a_count_wrong(dynamodb_local_engine: DynamoDBLocal) -> No
                     usual += (time.monotonic() - begun - usual) / 4
     finally:
         process.stop()
-    now = backend.clock()
-    rows = [(values, 1, False) for values in writers.live.values()] + [(values, 1, True) for values in writers.expired]
-    wrong = differences(expected_of_rows(SPECS, rows, now), actual(backend.items(), now))
+    wrong = audit(backend, DECLARED, whole=False, truth=Truth(backend, Ledger()))
     backend.drop()
     assert not wrong, f"seed {SEED}: {wrong}"

@@ -16,9 +16,9 @@ from simulation.faults.hooked_client import failing
 from simulation.memory.client_errors import failure
 from simulation.memory.memory_stream import Record
 from simulation.night import scaled
-from simulation.schedules import coverage
-from simulation.schedules import expiring_members as schedule
-from simulation.schedules.expiring_members import ExpiringMembers
+from simulation.pairs import coverage
+from simulation.pairs import expiring_members as schedule
+from simulation.pairs.expiring_members import ExpiringMembers
 from simulation.world import World, reach
 
 VIEW = Event("view", pk="VIEW#{id}", sk="VIEW")

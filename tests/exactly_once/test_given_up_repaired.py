@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import random
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -22,32 +22,29 @@ from dynamodb_counters._assumptions import GIVEN_UP_AFTER, GIVEN_UP_SETTLED, LAN
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.runner import Progress
 from dynamodb_counters._backfill.runner import Runner as Work
-from dynamodb_counters._backfill.verification import SETTLING, Difference, Verification
+from dynamodb_counters._backfill.verification import SETTLING, Verification
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._control.registry import read_registry
-from dynamodb_counters._declarations import Direct
-from dynamodb_counters._declarations.groups import identity, typed_key
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import DAY, HOUR, MINUTE
+from dynamodb_counters._writes.accept import accept
 from dynamodb_counters.errors import BackfillError, CheckpointError, CommitError
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import Dying, HookedClient
 from simulation.faults.process import in_disorder
 from simulation.night import scaled
-from simulation.oracle.specs import SPECS, Spec, declarations
-from simulation.oracle.truth import _with_derived, actual, differences, expected_of_rows, expected_so_far
+from simulation.pairs.backend import MemoryBackend
 from simulation.pairs.calls import Runner
-from simulation.schedules.backend import MemoryBackend
-from simulation.schedules.writers import Writers
+from simulation.pairs.copies import wrong_after
+from simulation.pairs.declared import FAMILIES, VISIT
+from simulation.pairs.writers import Orders
 from simulation.world import QUARANTINE_SECONDS, World, reach
-
-Place = tuple[str, str, str]
-DERIVED = {"crowded", "sizes", "books"}
 
 SEEDS = scaled(30)
 BACKFILLED = scaled(10)
 
+NAMES = ("bins", "busy", "ranked", "pace", "orders", "tags", "per_client", "kept", "live", "guests", "cells")
 _TRIES = 6
 
 
@@ -58,18 +55,31 @@ class Starved:
         self.random = random.Random(seed)
         self.backend = MemoryBackend(self.random)
         self.clock = self.backend.clock
-        self.specs: list[Spec] = self.random.sample(SPECS, self.random.randint(3, 6))
-        self.writers = Writers(self.backend, self.random, 1000, self.random.choice((0.0, 0.2)))
+        names = self.random.sample(NAMES, self.random.randint(3, 5))
+        self.declared = tuple(each for name in names for each in self.random.choice(FAMILIES[name]))
+        self._orders = Orders(self.backend, self.random, spoils=self.random.random() < 0.5)
         settings = Settings(max_bytes=None, max_age_seconds=GIVEN_UP_AFTER)
         self.mapping = EventSourceMapping(self.backend.stream, self.clock, settings)
         self._starved: list[str] = []
         self._process = self._aggregator(self.backend)
         self._process.handle({})
 
+    def write(self) -> None:
+        draw, chance = self.random, self.random.random()
+        if chance < 0.4:
+            self._orders.change()
+        elif chance < 0.9:
+            values = {"page": draw.choice("ab"), "id": str(draw.randrange(12)), "client": draw.choice("uv")}
+            at = int(self.clock()) - draw.choice((0, 60, 3000))
+            accept(self._table(self.backend), VISIT, {**values, "weight": draw.randint(1, 5), "at": at})
+        else:
+            self.clock.advance(draw.choice((60, 900, 1800)))
+            self.backend.expire(draw.randint(1, 3))
+
     def live(self, steps: int, lag: float) -> None:
         for _ in range(steps):
             if self.random.random() < 0.6:
-                self.writers.write()
+                self.write()
             elif self.random.random() > lag:
                 self._deliver_once()
             elif self.random.random() < 0.05:
@@ -106,7 +116,7 @@ class Starved:
             assert isinstance(runner.error, BackfillError | None), runner.error
             return True
         if self.random.random() < 0.05:
-            self.writers.write()
+            self.write()
         if self.random.random() < 0.2:
             self.deliver(self.random.randint(1, 20))
         if runner.is_asleep:
@@ -199,31 +209,13 @@ class Starved:
 
         return HookedClient(self.backend, hook)
 
-    def _aggregator(self, client: Any) -> Aggregator:
+    def _table(self, client: Any) -> Table:
         table = Table(self.backend.name, client, self.clock, sleep=self.clock.advance, jitter=self.random.random)
         table.__dict__["side_by_side"] = in_disorder(self.random)
-        return Aggregator(table, declarations(self.specs), quarantine_retention_seconds=QUARANTINE_SECONDS)
+        return table
 
-    def wrong(self, unknown: Collection[Place] = ()) -> list[str]:
-        """Counts that are neither exact nor said to be unknown."""
-        now = self.backend.clock()
-        want, have = expected_so_far(self.specs, self.writers.history, now)[0], actual(self.backend.items(), now)
-        # Nothing shows whether an event that has expired was counted when the copy was made.
-        expired = [expected_of_rows(self.specs, [(values, -1, True)], now) for values in self.writers.expired]
-        # Aggregates over others are as exact as these.
-        groups = {place: numbers for place, numbers in have.items() if place[0] not in DERIVED}
-        derived = {place: numbers for place, numbers in _with_derived(groups).items() if place[0] in DERIVED}
-        want = {place: numbers for place, numbers in want.items() if place[0] not in DERIVED} | derived
-        for place in unknown:
-            want[place] = have.get(place, {})
-        return differences(want, have, [each for counts in expired for each in counts.items()])
-
-
-def place_of(work: Verification, difference: Difference) -> Place:
-    key = work._layout(difference.ref).key(difference.ref[1], "")
-    pk, sk = identity(typed_key(key))
-    # A spread group is one of all its items.
-    return difference.name, pk.partition("#~")[0], sk
+    def _aggregator(self, client: Any) -> Aggregator:
+        return Aggregator(self._table(client), self.declared, quarantine_retention_seconds=QUARANTINE_SECONDS)
 
 
 def check(seed: int, *, repairs: bool = True, backfills: bool = False) -> list[str]:
@@ -232,8 +224,8 @@ def check(seed: int, *, repairs: bool = True, backfills: bool = False) -> list[s
     world.live(world.random.randint(5, 40), 0.6)
     filled: Runner | None = None
     if backfills:
-        names = [each.name for each in world.specs if not isinstance(each.declaration.source, Direct)]
-        filled = Runner(world.backend, world.random, kind=Backfill, names=[world.random.choice(names)])
+        name = world.random.choice(world.declared).name
+        filled = Runner(world.backend, world.random, kind=Backfill, names=[name])
         for _ in range(world.random.randint(0, 400)):
             if world.step(filled):
                 break
@@ -246,12 +238,9 @@ def check(seed: int, *, repairs: bool = True, backfills: bool = False) -> list[s
         while not filled.actor.done and not world.step(filled):
             pass
         world.backfill()
-    unknown: set[Place] = set()
-    if repairs:
-        work = world.repair()
-        unknown = {place_of(work, each) for each in work.differences if each.verdict != "drifted"}
+    differences = world.repair().differences if repairs else ()
     world.finish()
-    return world.wrong(unknown) if world.mapping.on_failure else []
+    return wrong_after(differences, world.backend, world.declared) if world.mapping.on_failure else []
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

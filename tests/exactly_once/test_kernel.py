@@ -24,9 +24,9 @@ from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import Dying
 from simulation.memory_table import MemoryTable
 from simulation.night import scaled
-from simulation.schedules import coverage, kernel
-from simulation.schedules.backend import LocalBackend
-from simulation.schedules.kernel import KernelSchedule, plain_add
+from simulation.pairs import coverage, kernel
+from simulation.pairs.backend import LocalBackend
+from simulation.pairs.kernel import KernelSchedule, plain_add
 from tests.engines import start_moto
 
 SCHEDULES = scaled(15)

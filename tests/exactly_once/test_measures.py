@@ -31,7 +31,7 @@ from dynamodb_counters._items.table_schema import PAGE_PREFIX
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.counters_in_memory import CountersInMemory, Faults, counters_in_memory
 from simulation.night import scaled
-from simulation.schedules.housekeeping import narrow_pages
+from simulation.pairs.housekeeping import narrow_pages
 from simulation.world import World
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -25,7 +25,7 @@ from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import Hook, HookedClient, failing, once
 from simulation.memory.client_errors import failure
 from simulation.memory.memory_stream import Record
-from simulation.schedules.housekeeping import narrow_pages
+from simulation.pairs.housekeeping import narrow_pages
 from simulation.world import World
 
 VIEW = Event("view", key=("url", "client"))

@@ -13,9 +13,9 @@ import pytest
 from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.night import NIGHT
 from simulation.pairs import features, operators, runs
+from simulation.pairs.backend import LocalBackend
 from simulation.pairs.engine import NEAR
 from simulation.pairs.schedule import PairSchedule, check
-from simulation.schedules.backend import DatedLocalBackend
 
 SEEDS = (1, 3, 12, 38, 46, 56, *range(60, 60 + 5 * NIGHT))
 """By day those that bring about what is rare."""
@@ -48,7 +48,7 @@ def test_a_seed_decides_about_everything() -> None:
 
 @pytest.mark.night
 def test_pairs_are_exact_on_dynamodb_local(dynamodb_local_engine: DynamoDBLocal) -> None:
-    check(0, partial(DatedLocalBackend, dynamodb_local_engine), "dynamodb-local")
+    check(0, partial(LocalBackend, dynamodb_local_engine), "dynamodb-local")
 
 
 @pytest.mark.night

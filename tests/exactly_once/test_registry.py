@@ -26,7 +26,7 @@ from dynamodb_counters.errors import (
     UncountedError,
 )
 from simulation.faults.hooked_client import HookedClient, once
-from simulation.schedules.housekeeping import narrow_pages
+from simulation.pairs.housekeeping import narrow_pages
 from simulation.world import REFRESH, World, interrupt, reach
 from tests.exactly_once.test_backfill import NUMBER, ORDER, REVENUE, Orders
 

@@ -29,7 +29,7 @@ from simulation.memory.client_errors import failure
 from simulation.night import scaled
 from simulation.notices import Bus, NotifierMapping
 from simulation.oracle.crossings import Crossed, crossed, held
-from simulation.schedules.housekeeping import narrow_pages
+from simulation.pairs.housekeeping import narrow_pages
 from simulation.world import World
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -24,9 +24,9 @@ from simulation.memory import request_checks
 from simulation.memory.memory_client import paginator
 from simulation.memory_table import MemoryTable
 from simulation.night import NIGHT, scaled
+from simulation.pairs.backend import MakeBackend, MemoryBackend
 from simulation.pairs.schedule import PairSchedule
-from simulation.schedules.backend import MakeBackend, MemoryBackend
-from simulation.schedules.schedule import Schedule
+from simulation.pairs.swarm import Swarm
 from tests.integration.random_requests import RandomRequests, comparisons
 
 VISIT: Final = Event("visit", key="id")
@@ -84,11 +84,6 @@ class _RecordedTable(MemoryBackend):
         same = random.Random()
         same.setstate(self._drawn)
         return _RecordedTable(self._recording, same, self.clock, keys=keys, ttl=ttl)
-
-    def delete(self, key: Mapping[str, Any]) -> Mapping[str, Any]:
-        old = super().delete(key)
-        self._note_deleted(old)
-        return old
 
     def expire(self, limit: int | None = None) -> list[dict[str, Any]]:
         expired = super().expire(limit)
@@ -153,7 +148,7 @@ def _use_doors(_seed: int, make: MakeBackend) -> None:
 
 
 _RUNS: Final[Mapping[str, Callable[[int, MakeBackend], object]]] = {
-    "schedules": lambda seed, make: Schedule(seed, make).run(),
+    "schedules": lambda seed, make: PairSchedule(seed, make, swarm=Swarm.draw(seed)).run(),
     "pairs": lambda seed, make: PairSchedule(seed, make).run(),
     "doors": _use_doors,
 }

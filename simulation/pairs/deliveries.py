@@ -10,17 +10,16 @@ from typing import Final
 
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.faults.faulty_client import FaultPlan
-from simulation.schedules import coverage
-from simulation.schedules.backend import Backend
-from simulation.schedules.function import Function, wait_of
-from simulation.schedules.sandbox import Invocation
+from simulation.pairs import coverage
+from simulation.pairs.backend import Backend
+from simulation.pairs.function import Function, wait_of
+from simulation.pairs.sandbox import Invocation
 
 HOUR: Final = 3600.0
 MAX_AGE: Final = 23 * HOUR
 _MOST_RUNNING: Final = 5
 _BACKOFF: Final = 60.0
 _ALL: Final = 100_000
-_MOST_STEPS: Final = 100_000
 
 
 def drawn(rng: random.Random, max_age_seconds: float) -> Settings:
@@ -97,14 +96,6 @@ class Deliveries:
         if (ended := self._function.step()) is not None:
             self.ended(ended)
         return ended
-
-    def settle(self, seed: int, step: Callable[[], object]) -> None:
-        """Count all there is, by steps of a schedule."""
-        for _ in range(_MOST_STEPS):
-            step()
-            if not self._function.running and not self._backend.clock.hurry(self._random) and self.drained():
-                return
-        raise AssertionError(f"seed {seed} does not end")
 
     def drained(self) -> bool:
         """Whether nothing is left to deliver; if there is, some of it is on its way."""

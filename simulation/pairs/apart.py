@@ -1,41 +1,41 @@
-"""Events that other code keeps in a table of its own, of other names, apart from the table of the counts."""
+"""Orders that other code keeps in a table of its own, of other names, apart from the table of the counts."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dynamodb_counters._backfill.feeds import Shard
 from dynamodb_counters._declarations import Items, TableKeys
 from simulation.delivery.stream_api import Source, shard_id
 from simulation.memory.memory_stream import Page, Record
-from simulation.oracle.specs import TRADE
-from simulation.schedules.backend import Backend
-from simulation.schedules.writers import Writers, key_of
+from simulation.oracle.entries import is_expiry
+from simulation.pairs.backend import Backend
+from simulation.pairs.declared import ORDER
 
-_OURS: Final = ("pk", "sk", "book", "id", "_type", "ttl")
-"""Attributes of an event of this package that an item of other code has not, or means otherwise."""
+_OURS: Final = ("pk", "sk", "_type", "ttl", "number")
+"""Attributes of an order among the counts that an item of other code has not, or means otherwise."""
 
 _MISLEADING: Final[tuple[dict[str, Any], ...]] = (
     {},
-    {"_type": {"S": "by_desk"}},
+    {"_type": {"S": "orders"}},
     {"_type": {"S": "quarantine"}, "state": {"S": "waiting"}},
     {"_type": {"S": "quarantine"}, "state": {"S": "released"}},
 )
 """Attributes that would say something in the table of the counts."""
+
+_PK: Final = "ORDER#{number}"
 
 Image = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How a table of other code keeps its trades: book and number live in the keys alone."""
+    """How a table of other code keeps its orders: their numbers live in the keys alone."""
 
     keys: TableKeys
-    pk: str
-    sk: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -47,34 +47,30 @@ class Shape:
         return self.keys.ttl
 
     def source(self) -> Items:
-        """The trades, as they are declared."""
-        return Items(TRADE.name, pk=self.pk, sk=self.sk, keys=self.keys)
+        """The orders, as they are declared."""
+        return replace(ORDER, pk=_PK, sk="ORDER" if self.keys.sort_key else None, keys=self.keys)
 
     def key(self, ours: Image) -> dict[str, Any]:
         """Its key for one of ours."""
-        texts = ours["pk"]["S"], ours["sk"]["S"]
-        return {
-            name: {"S": text} for name, text in zip(self.names, texts if self.sk else ["#".join(texts)], strict=True)
-        }
+        return {name: ours[own] for name, own in zip(self.names, ("pk", "sk"), strict=False)}
 
     def ours(self, item: Image) -> dict[str, Any]:
-        """An item of it as an event of this package."""
-        book, _, number = "#".join(item[name]["S"] for name in self.names).removeprefix("BOOK#").partition("#TRADE#")
+        """An item of it as an order among the counts."""
         kept = {name: value for name, value in item.items() if name not in (*self.names, self.ttl, *_OURS)}
-        key = {"pk": {"S": f"BOOK#{book}"}, "sk": {"S": f"TRADE#{number}"}}
-        known = {"book": {"S": book}, "id": {"N": number}, "_type": {"S": TRADE.name}, "ttl": item[self.ttl]}
-        return kept | key | known
+        pk = item[self.names[0]]
+        number = {"S": pk["S"].removeprefix("ORDER#")}
+        return kept | {"pk": pk, "sk": {"S": "ORDER"}, "number": number, "ttl": item[self.ttl]}
 
 
 SHAPES: Final = (
-    Shape(TableKeys("ref", ttl="expiresAt"), "BOOK#{book}#TRADE#{id}"),
-    Shape(TableKeys("owner", "what", ttl="goneAt"), "BOOK#{book}", "TRADE#{id}"),
-    Shape(TableKeys("sk", "pk", ttl="until"), "BOOK#{book}", "TRADE#{id}"),
+    Shape(TableKeys("ref", ttl="expiresAt")),
+    Shape(TableKeys("owner", "what", ttl="goneAt")),
+    Shape(TableKeys("sk", "pk", ttl="until")),
 )
 
 
 class Apart:
-    """The table of the counts, whose events lie in another."""
+    """The table of the counts, whose orders lie in another."""
 
     def __init__(self, counts: Backend, shape: Shape, rng: random.Random) -> None:
         self._counts = counts
@@ -87,10 +83,27 @@ class Apart:
         self.stream: Source = _Both(counts.stream, self._source.stream, self._source.name)
 
     def items(self) -> Iterable[Image]:
-        return self._counts.items()
+        """All items, those of other code as if they were among the counts."""
+        yield from self._counts.items()
+        yield from map(self._shape.ours, self._source.items())
+
+    def is_own(self, record: Record) -> bool:
+        return not str(record.get("eventSourceARN", "")).startswith(f"{self.source_table}/")
+
+    def ours(self, image: Image) -> Image:
+        """An image of other code's table as if it were among the counts."""
+        return self._shape.ours(image)
+
+    def has_expired(self, record: Record) -> bool:
+        change = record["dynamodb"]
+        return is_expiry({**record, "dynamodb": {**change, "OldImage": self._shape.ours(change["OldImage"])}})
+
+    def get(self, key: Image) -> Image | None:
+        found = self._source.client.get_item(TableName=self._source.name, Key=self._shape.key(key), ConsistentRead=True)
+        return self._shape.ours(found["Item"]) if "Item" in found else None
 
     def put(self, ours: Image) -> None:
-        """Write an event as other code would, with attributes that mislead."""
+        """Write an order as other code would, with attributes that mislead."""
         shape = self._shape
         item = {name: value for name, value in ours.items() if name not in _OURS}
         # An attribute that is not the table's TTL, and would have passed.
@@ -99,8 +112,8 @@ class Apart:
         item |= mislead | shape.key(ours) | {shape.ttl: ours["ttl"]}
         self._source.client.put_item(TableName=self._source.name, Item=item)
 
-    def delete(self, key: Image) -> Image:
-        return self._shape.ours(self._source.delete(self._shape.key(key)))
+    def delete(self, key: Image) -> None:
+        self._source.client.delete_item(TableName=self._source.name, Key=self._shape.key(key))
 
     def expire(self, limit: int) -> list[dict[str, Any]]:
         self._counts.expire(limit)
@@ -118,7 +131,7 @@ class Apart:
         self._source.trim(created_before)
 
     def history(self) -> Iterable[tuple[str, Record]]:
-        """Every record, those of other code's items as if they were events of this package."""
+        """Every record, those of other code's items as if they were among the counts."""
         yield from self._counts.history()
         for shard, record in self._source.history():
             images = {name: self._shape.ours(record["dynamodb"][name]) for name in _images(record)}
@@ -134,21 +147,6 @@ class Apart:
     def drop(self) -> None:
         self._counts.drop()
         self._source.drop()
-
-
-class OtherWriters(Writers):
-    """Other code, which writes trades into a table of its own: it overwrites what is there."""
-
-    def __init__(self, backend: Apart, rng: random.Random, operations: int, poison: float, books: int) -> None:
-        super().__init__(backend, rng, operations, poison, books)
-        self._table_of_events = backend
-
-    def _put(self, item: dict[str, Any]) -> None:
-        self._table_of_events.put(item)
-
-    def _insert(self, batch: Sequence[dict[str, Any]]) -> None:
-        for values in batch:
-            self._replace(self.live.get(key_of(values)), values)
 
 
 class _Both:

@@ -37,9 +37,6 @@ class Backend(Protocol):
 
     def items(self) -> Iterable[Mapping[str, Any]]: ...
 
-    def delete(self, key: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Delete an item as a user does; return it."""
-
     def expire(self, limit: int) -> list[dict[str, Any]]:
         """Delete up to `limit` items whose TTL is over, as DynamoDB does; return them."""
 
@@ -87,13 +84,6 @@ class MemoryBackend(MeteredTable):
         same.setstate(self._drawn)
         return MemoryBackend(same, self.clock, name=name, keys=keys, ttl=ttl)
 
-    def delete(self, key: Mapping[str, Any]) -> Mapping[str, Any]:
-        # Its date says whether it was an expiry: right to the second, so that writers know.
-        disorder, self.stream.disorder = self.stream.disorder, lambda: 0.0
-        old: Mapping[str, Any] = self.delete_item(TableName=self.name, Key=key, ReturnValues="ALL_OLD")["Attributes"]
-        self.stream.disorder = disorder
-        return old
-
     def split(self, rng: random.Random) -> None:
         self.stream.split(rng.choice(self.stream.open_shards()), rng.choice((1, 2)))
 
@@ -114,11 +104,24 @@ class MemoryBackend(MeteredTable):
         """Nothing outlives it."""
 
 
+class _DatingClock(VirtualClock):
+    """Calls functions before time passes."""
+
+    def __init__(self, now: float) -> None:
+        super().__init__(now)
+        self.before: list[Callable[[], None]] = []
+
+    def advance(self, seconds: float) -> None:
+        for call in self.before if seconds > 0 else ():
+            call()
+        super().advance(seconds)
+
+
 class LocalBackend:
     """A table of its own in DynamoDB Local.
 
-    The engine dates records by the machine's clock; here a record is dated by virtual time when it is first read, and
-    a deletion by `expire` is known by the image it deleted.
+    The engine dates records by the machine's clock; here a record is dated by virtual time before that passes, and a
+    deletion by `expire` is known by the image it deleted.
     """
 
     lag = 0.005
@@ -135,9 +138,12 @@ class LocalBackend:
     ) -> None:
         assert engine.streams is not None
         self._engine = engine
-        self.clock = clock or VirtualClock(time.time())
+        dating = clock if isinstance(clock, _DatingClock) else _DatingClock(time.time())
+        dating.before.append(self._date)
+        self.clock: VirtualClock = dating
         self.name = f"{name}-{uuid.uuid4().hex[:12]}"
-        self.client: Any = engine.client
+        self.client: Any = HookedClient(engine.client, self._note)
+        self._is_undated = True
         self._keys, self._ttl = keys, ttl
         self._expired: set[str] = set()
         # Schedules expire items themselves; and with TTL in seven tables, the engine has no thread left to roll over.
@@ -150,14 +156,6 @@ class LocalBackend:
     def items(self) -> Iterable[Mapping[str, Any]]:
         for page in self.client.get_paginator("scan").paginate(TableName=self.name, ConsistentRead=True):
             yield from page["Items"]
-
-    def delete(self, key: Mapping[str, Any]) -> Mapping[str, Any]:
-        old = self.client.delete_item(TableName=self.name, Key=key, ReturnValues="ALL_OLD")
-        # Read now, so that it is dated before more time passes: its date says whether it was an expiry.
-        for shard in self.stream.shards():
-            self.stream.read(shard.id, None, 100_000)
-        deleted: Mapping[str, Any] = old["Attributes"]
-        return deleted
 
     def expire(self, limit: int) -> list[dict[str, Any]]:
         ttl = self._ttl
@@ -189,6 +187,17 @@ class LocalBackend:
     def drop(self) -> None:
         self.client.delete_table(TableName=self.name)
 
+    def _note(self, name: str, send: Any, _: dict[str, Any]) -> Any:
+        self._is_undated |= name not in ("get_item", "query", "scan", "batch_get_item", "describe_table")
+        return send()
+
+    def _date(self) -> None:
+        """Read the stream to its end, which dates what is new."""
+        if self._is_undated:
+            for shard in self.stream.shards():
+                self.stream.read(shard.id, None, 100_000)
+            self._is_undated = False
+
     def _amend(self, record: Record) -> Record:
         change = record["dynamodb"]
         change["ApproximateCreationDateTime"] = float(int(self.clock()))
@@ -208,37 +217,3 @@ class _Beside(LocalBackend):
 def _identity(item: Mapping[str, Any]) -> str:
     # All attributes distinguish an image that expires from an earlier or later one of the same key.
     return repr(sorted((name, sorted(value.items())) for name, value in item.items()))
-
-
-class _DatingClock(VirtualClock):
-    """Calls a function before time passes."""
-
-    def __init__(self, now: float, before: Any) -> None:
-        super().__init__(now)
-        self._before = before
-
-    def advance(self, seconds: float) -> None:
-        if seconds > 0:
-            self._before()
-        super().advance(seconds)
-
-
-class DatedLocalBackend(LocalBackend):
-    """A table of its own in DynamoDB Local."""
-
-    def __init__(self, engine: Any, _rng: Any = None) -> None:
-        super().__init__(engine, _rng)
-        self.clock = _DatingClock(self.clock.now, self._date)
-        self._is_undated = True
-        self.client = HookedClient(self.client, self._note)
-
-    def _note(self, name: str, send: Any, _: dict[str, Any]) -> Any:
-        self._is_undated |= name not in ("get_item", "query", "scan", "batch_get_item", "describe_table")
-        return send()
-
-    def _date(self) -> None:
-        """Read the stream to its end, which dates what is new."""
-        if self._is_undated:
-            for shard in self.stream.shards():
-                self.stream.read(shard.id, None, 100_000)
-            self._is_undated = False

@@ -18,20 +18,19 @@ from unittest.mock import patch
 from dynamodb_counters import exactly_once
 from dynamodb_counters._commit.batch import Report
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import DAY, HOUR
+from dynamodb_counters._timeline.tiers import HOUR
 from dynamodb_counters.exactly_once import Amounts, ExactlyOnce, Key, Record
 from simulation.delivery.event_source_mapping import Delivery
-from simulation.faults.faulty_client import FaultPlan
 from simulation.faults.process import in_disorder
-from simulation.schedules import coverage
-from simulation.schedules.backend import MakeBackend, MemoryBackend
-from simulation.schedules.coverage import Outcome
-from simulation.schedules.deliveries import Deliveries, drawn
-from simulation.schedules.function import Function
-from simulation.schedules.sandbox import Sandbox
+from simulation.pairs import coverage
+from simulation.pairs.backend import MakeBackend, MemoryBackend
+from simulation.pairs.coverage import Outcome
+from simulation.pairs.days import Days
+from simulation.pairs.deliveries import drawn
+from simulation.pairs.function import Function
+from simulation.pairs.sandbox import Sandbox
 
 REFUSED: Final = "records too old to be counted"
-_BACKLOG: Final = 22 * HOUR
 
 Consumer: TypeAlias = Callable[[Mapping[str, Any], Any], Mapping[str, Any]]
 """A function on the stream: takes event and context."""
@@ -69,8 +68,8 @@ def kernel(table: Table, too_old: Callable[[Record], object]) -> Consumer:
     return lambda event, context: counted.handle(event, adds, context)
 
 
-class KernelSchedule:
-    """One schedule; its seed decides everything."""
+class KernelSchedule(Days):
+    """One schedule of a consumer."""
 
     def __init__(
         self,
@@ -78,11 +77,8 @@ class KernelSchedule:
         make_backend: MakeBackend = MemoryBackend,
         consumer: Callable[[Table, Callable[[Record], object]], Consumer] = kernel,
     ) -> None:
-        self._seed = seed
-        self._random = rng = random.Random(seed)
-        self._backend = backend = make_backend(rng)
-        self._clock = backend.clock
-        self._faults = FaultPlan(rng, rng.choice((0.0, 0.03, 0.1)), 200)
+        super().__init__(seed, make_backend)
+        rng, backend = self._random, self._backend
         self._too_old: list[Record] = []
         too_old = self._too_old.append
 
@@ -96,28 +92,21 @@ class KernelSchedule:
                 left = SimpleNamespace(get_remaining_time_in_millis=lambda: 1000 * (deadline - self._clock.now))
                 return self._consumer(delivery.event, left)
 
-        self._function = Function(backend, rng, self._faults, (), make_sandbox=OwnSandbox)
+        function = Function(backend, rng, self._faults, (), make_sandbox=OwnSandbox)
         # With no limit of age, a stream that is delivered from its start has records that are too old.
         settings = drawn(rng, rng.choice((23 * HOUR, math.inf)))
-        settings = replace(settings, retention_seconds=rng.choice((24, 30)) * HOUR)
-        self._deliveries = Deliveries(backend, rng, self._faults, self._function, settings)
+        self._begin(function, replace(settings, retention_seconds=rng.choice((24, 30)) * HOUR))
 
     def run(self) -> Outcome:
-        rng = self._random
         with (
-            patch.object(exactly_once, "ThreadPoolExecutor", lambda _: _Threads(rng)),
+            patch.object(exactly_once, "ThreadPoolExecutor", lambda _: _Threads(self._random)),
             patch.object(exactly_once, "PRUNED_AT", 1),
             patch.object(exactly_once, "PRUNED_EVERY", 0),
         ):
-            for _ in range(80):
-                rng.choice((self._write, self._write, self._write, self._count, self._count, self._pass))()
-            self._faults.budget = 0
-            self._deliveries.settle(self._seed, self._deliveries.step)
-        mapping, reached = self._deliveries.mapping, self._function.reached
-        reached[REFUSED] += len(self._too_old)
-        reached += coverage.of_records(self._backend.history())
-        wrong = [*self._wrong(), *self._function.standstills]
-        return Outcome(self._seed, wrong, mapping.deliveries, mapping.delivered, self._faults.injected, reached)
+            outcome = super().run()
+        outcome.reached[REFUSED] += len(self._too_old)
+        outcome.reached += coverage.of_records(self._backend.history())
+        return outcome
 
     def _write(self) -> None:
         rng, client, table = self._random, self._backend.client, self._backend.name
@@ -127,24 +116,6 @@ class KernelSchedule:
             return
         values = {"page": {"S": rng.choice("abc")}, "bytes": {"N": str(rng.randrange(10**6))}}
         client.put_item(TableName=table, Item={**key, **values})
-
-    def _pass(self) -> None:
-        """Let time pass, but only as much as the records that wait have left."""
-        left = self._deliveries.oldest_waiting() + _BACKLOG - self._clock()
-        self._clock.advance(max(0.0, min(self._random.choice((60, HOUR, 5 * HOUR, 14 * HOUR, DAY)), left)))
-
-    def _count(self) -> None:
-        """Deliver for a while, with all that goes wrong."""
-        for _ in range(self._random.choice((10, 40, 160))):
-            chance = self._random.random()
-            if chance < 0.2:
-                self._deliveries.start()
-            elif chance < 0.25:
-                self._random.choice(self._deliveries.disturbances())()
-            elif chance < 0.27:
-                self._clock.hurry(self._random)
-            else:
-                self._deliveries.step()
 
     def _wrong(self) -> Iterator[str]:
         expected: dict[Key, Counter[str]] = {}

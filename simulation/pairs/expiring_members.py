@@ -7,9 +7,8 @@ uncertain may be counted or not, and no member twice.
 from __future__ import annotations
 
 import math
-import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -17,21 +16,17 @@ from typing import Any, Final
 from dynamodb_counters import Counters, Distinct, Event
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._timeline.tiers import DAY, HOUR
-from simulation.faults.faulty_client import FaultPlan
 from simulation.memory.memory_stream import Record
-from simulation.schedules.backend import MemoryBackend
-from simulation.schedules.coverage import Outcome
-from simulation.schedules.deliveries import Deliveries, drawn
-from simulation.schedules.function import Function
+from simulation.pairs.backend import MemoryBackend
+from simulation.pairs.days import Days
+from simulation.pairs.deliveries import drawn
+from simulation.pairs.function import Function
 
 LATE: Final = "late contribution"
 EXPIRED: Final = "member expired"
 
 VIEW: Final = Event("view", pk="VIEW#{id}", sk="VIEW", version="version")
 _RETENTION: Final = 2
-_BACKLOG: Final = 20 * HOUR
-"""Of what waits longer, Lambda gives up on some."""
-
 VISITORS: Final = Distinct(
     "visitors",
     VIEW,
@@ -49,35 +44,22 @@ _Member = tuple[str, str, str]
 """Site, day, client."""
 
 
-class ExpiringMembers:
-    """One schedule; its seed decides everything."""
+class ExpiringMembers(Days):
+    """One schedule of members."""
 
-    def __init__(self, seed: int, steps: int = 90, *, pages: bool = False) -> None:
-        self._seed, self._steps = seed, steps
+    steps = 90
+    backlog = 20 * HOUR
+
+    def __init__(self, seed: int, *, pages: bool = False) -> None:
+        super().__init__(seed, MemoryBackend)
         self._visitors = PAGED if pages else VISITORS
-        self._random = rng = random.Random(seed)
-        self._backend = backend = MemoryBackend(rng)
-        self._clock = backend.clock
+        rng, backend = self._random, self._backend
         self._counters = Counters(backend.name, client=backend.client, clock=self._clock)
         vars(self._counters._table)["threads"] = 1
-        self._faults = FaultPlan(rng, rng.choice((0.0, 0.03, 0.1)), 200)
         self._sleepy = rng.random() < 0.5
-        self._function = Function(backend, rng, self._faults, self._visitors._parts)
         settings = replace(drawn(rng, math.inf), retention_seconds=math.inf)
-        self._deliveries = Deliveries(backend, rng, self._faults, self._function, settings)
+        self._begin(Function(backend, rng, self._faults, self._visitors._parts), settings)
         self._events: list[dict[str, Any]] = []
-        self._reached: Counter[str] = self._function.reached
-
-    def run(self) -> Outcome:
-        for _ in range(self._steps):
-            self._random.choice((self._write, self._write, self._write, self._count, self._count, self._pass))()
-            if self._random.random() < 0.3:
-                self._expire()
-        self._faults.budget = 0
-        self._deliveries.settle(self._seed, self._step)
-        mapping = self._deliveries.mapping
-        wrong = [*self._wrong(), *self._function.standstills]
-        return Outcome(self._seed, wrong, mapping.deliveries, mapping.delivered, self._faults.injected, self._reached)
 
     # Events
 
@@ -105,42 +87,31 @@ class ExpiringMembers:
         }
 
     def _pass(self) -> None:
-        """Let time pass, but only as much as the records that wait have left; count them all before a long sleep."""
-        seconds = self._random.choice((60, HOUR, 5 * HOUR, 14 * HOUR, DAY, 2 * DAY if self._sleepy else 0))
-        left = self._deliveries.oldest_waiting() + _BACKLOG - self._clock()
-        if seconds > left and self._sleepy:
-            self._deliveries.settle(self._seed, self._step)
-            left = math.inf
-        self._clock.advance(max(0, min(seconds, left)))
+        """Sleep long once all is counted."""
+        if self._sleepy and self._random.random() < 0.3:
+            self._settle()
+            self._clock.advance(2 * DAY)
+        super()._pass()
 
-    def _expire(self) -> None:
-        gone = self._backend.expire(self._random.choice((1, 5, 10**6)))
-        self._reached[EXPIRED] += sum(item["_type"]["S"] == self._visitors._parts[0].name for item in gone)
+    def _trouble(self) -> Sequence[Callable[[], object]]:
+        return [self._deliveries.time_out]
 
     def _count(self) -> None:
-        """Deliver for a while, with all that goes wrong."""
-        deliveries = self._deliveries
-        for _ in range(self._random.choice((10, 40, 160))):
-            if self._random.random() < 0.2:
-                deliveries.start()
-            elif self._random.random() < 0.05:
-                self._random.choice((deliveries.time_out, self._land))()
-            else:
-                self._step()
+        super()._count()
+        if self._random.random() < 0.7:
+            gone = self._backend.expire(self._random.choice((1, 5, 10**6)))
+            self._reached[EXPIRED] += sum(item["_type"]["S"] == self._visitors._parts[0].name for item in gone)
 
     def _step(self) -> None:
         if (ended := self._deliveries.step()) is not None:
             self._reached[LATE] += ended.sandbox.report.late if ended.error is None else 0
-
-    def _land(self) -> None:
-        self._clock.hurry(self._random)
 
     # Checks
 
     def _wrong(self) -> Iterator[str]:
         counts: Counter[_Member] = Counter()
         records: dict[tuple[str, str], Record] = {}
-        for shard, record in self._backend.stream.history():
+        for shard, record in self._backend.history():
             records[shard, padded(record["dynamodb"]["SequenceNumber"])] = record
             for member, number in _members_of(record, in_time=True):
                 counts[member] += number

@@ -12,9 +12,9 @@ from dynamodb_counters.errors import CheckpointError
 from simulation.delivery.event_source_mapping import Delivery
 from simulation.faults.actors import Crashed
 from simulation.faults.faulty_client import Fault, FaultPlan
-from simulation.schedules import coverage
-from simulation.schedules.backend import Backend
-from simulation.schedules.sandbox import LONGEST_INVOCATION, Invocation, Sandbox
+from simulation.pairs import coverage
+from simulation.pairs.backend import Backend
+from simulation.pairs.sandbox import LONGEST_INVOCATION, Invocation, Sandbox
 
 LONGEST_BACKOFF: Final = 2.0
 """An invocation that meets no fault pauses no longer before it tries again."""
