@@ -12,8 +12,7 @@ from simulation.delivery.event_source_mapping import EventSourceMapping, Setting
 from simulation.faults.faulty_client import FaultPlan
 from simulation.pairs import coverage
 from simulation.pairs.backend import Backend
-from simulation.pairs.function import Function, wait_of
-from simulation.pairs.sandbox import Invocation
+from simulation.pairs.function import Function, Invocation, wait_of
 
 HOUR: Final = 3600.0
 MAX_AGE: Final = 23 * HOUR

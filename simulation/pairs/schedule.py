@@ -18,13 +18,11 @@ from simulation.pairs.copies import Restoring
 from simulation.pairs.coverage import Outcome, WrongCountError
 from simulation.pairs.deliveries import HOUR
 from simulation.pairs.engine import NEAR, Engine
-from simulation.pairs.explained import Explaining
+from simulation.pairs.function import QUARANTINE_SECONDS
 from simulation.pairs.held import is_page
 from simulation.pairs.housekeeping import housekeeping, narrow_pages, seeded
-from simulation.pairs.operators import Direct, Erasing, Quarantine, Sharing
+from simulation.pairs.operators import Erasing, Explaining, Increments, Quarantine, Sharing, Spoiling
 from simulation.pairs.runs import SETTLED, Changes, Verifying
-from simulation.pairs.sandbox import QUARANTINE_SECONDS
-from simulation.pairs.spoiling import Spoiling
 from simulation.pairs.swarm import Swarm
 from simulation.pairs.truth import Truth
 from simulation.pairs.writers import Writers
@@ -55,7 +53,7 @@ class PairSchedule:
         self._changes = Changes(engine, self._writers)
         self._verifying = Verifying(engine, self._changes)
         self._sharing = Sharing(engine)
-        engine.actors = [self._writers, Direct(engine), Erasing(engine), self._quarantine, self._changes]
+        engine.actors = [self._writers, Increments(engine), Erasing(engine), self._quarantine, self._changes]
         self._restoring = Restoring(engine, self._writers)
         self._explaining = Explaining(engine)
         self._spoiling = Spoiling(engine)

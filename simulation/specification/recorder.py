@@ -27,8 +27,8 @@ from simulation.faults.actors import Crashed
 from simulation.memory.client_errors import failure
 from simulation.memory.memory_client import paginator
 from simulation.pairs.backend import MemoryBackend
-from simulation.pairs.cuts import is_entry
-from simulation.pairs.sandbox import Sandbox
+from simulation.pairs.function import Sandbox
+from simulation.pairs.truth import is_entry
 
 Event = dict[str, Any]
 ItemKey = tuple[str, str]

@@ -18,7 +18,7 @@ from dynamodb_counters._timeline.tiers import HOUR, MINUTE
 from dynamodb_counters.exactly_once import Watermark
 from simulation.aws.sigv4 import LATEST
 from simulation.clock import EPOCH
-from simulation.pairs.sandbox import LONGEST_INVOCATION
+from simulation.pairs.function import LONGEST_INVOCATION
 from simulation.pairs.schedule import PairSchedule
 from simulation.pairs.swarm import Swarm
 from simulation.specification.recorder import Event, Recording, recorded

@@ -24,7 +24,7 @@ from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HeldClient, HookedClient, failing
 from simulation.memory.client_errors import failure
 from simulation.memory.memory_stream import Record
-from simulation.pairs.sandbox import LONGEST_INVOCATION
+from simulation.pairs.function import LONGEST_INVOCATION
 from simulation.world import World
 
 SALE = Event("sale", pk="SHOP#{shop}#{id}", sk="SALE", retention=timedelta(days=300))

@@ -16,9 +16,8 @@ from simulation.faults.hooked_client import failing
 from simulation.memory.client_errors import failure
 from simulation.memory.memory_stream import Record
 from simulation.night import scaled
-from simulation.pairs import coverage
-from simulation.pairs import expiring_members as schedule
-from simulation.pairs.expiring_members import ExpiringMembers
+from simulation.pairs import coverage, days
+from simulation.pairs.days import ExpiringMembers
 from simulation.world import World, reach
 
 VIEW = Event("view", pk="VIEW#{id}", sk="VIEW")
@@ -39,8 +38,8 @@ def test_every_number_is_exact_whatever_expires_and_comes_late(*, pages: bool) -
         assert outcome.wrong == [], f"ExpiringMembers({seed}, pages={pages}).run()"
         reached += outcome.reached + outcome.faults
     wanted = {
-        schedule.EXPIRED: 100,
-        schedule.LATE: 300,
+        days.EXPIRED: 100,
+        days.LATE: 300,
         coverage.TIMED_OUT: 50,
     }
     often = {name: times * SEEDS // 80 for name, times in wanted.items()}

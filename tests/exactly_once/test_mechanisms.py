@@ -19,7 +19,7 @@ from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HookedClient, failing
 from simulation.faults.process import in_disorder
 from simulation.memory.client_errors import failure
-from simulation.pairs.sandbox import fail_for
+from simulation.pairs.function import fail_for
 from simulation.world import World
 
 SALE = Event("sale", pk="SHOP#{shop}", sk="SALE#{id}", retention=timedelta(days=30))
