@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from copy import deepcopy
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from boto3.dynamodb.types import TypeSerializer
@@ -37,6 +35,7 @@ from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import Dying, HeldClient
 from simulation.memory.memory_stream import MemoryStream, Record
 from simulation.metered_table import MeteredTable
+from simulation.pairs.backend import RestoredTable
 
 QUARANTINE_SECONDS: Final = 14 * DAY
 REFRESH: Final = 61
@@ -107,7 +106,7 @@ class World:
 
     def copy(self) -> World:
         """Restore a copy of the table, with a stream that begins now, and deploy the aggregator on it."""
-        return World(*self.declared, table=_Copy(self.table, self.clock), clock=self.clock)
+        return World(*self.declared, table=RestoredTable(self.table, self.clock), clock=self.clock)
 
     # Items
 
@@ -330,23 +329,6 @@ class World:
     def missing(self) -> list[tuple[str, dict[str, Any]]]:
         """Return verdict and missing numbers of each group that a verification finds other than its sources say."""
         return [(each.verdict, dict(each.missing)) for each in self.verify().differences]
-
-
-class _Copy(MeteredTable):
-    """A table with the items that another one has now."""
-
-    def __init__(self, original: MeteredTable, clock: VirtualClock) -> None:
-        super().__init__(clock, seed=1, name="restored", indexes={RANKING_INDEX: (LEADERBOARD, SCORE)})
-        self._began = datetime.fromtimestamp(clock(), UTC)
-        for item in deepcopy([*original.items()]):
-            self._only.partitions.setdefault(item["pk"]["S"], {})[item["sk"]["S"]] = item
-
-    def describe_table(self, **request: Any) -> dict[str, Any]:
-        described = super().describe_table(**request)
-        label = self._began.replace(tzinfo=None).isoformat(timespec="milliseconds")
-        described["Table"] |= {"CreationDateTime": self._began - timedelta(minutes=20), "LatestStreamLabel": label}
-        described["Table"] |= {"RestoreSummary": {"RestoreDateTime": self._began}}
-        return described
 
 
 def _key(key: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,9 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from copy import deepcopy
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from dynamodb_counters._backfill.feeds import Shard, StreamReader
 from simulation.aws import streams
@@ -19,6 +21,10 @@ from simulation.metered_table import MeteredTable
 
 if TYPE_CHECKING:
     from simulation.engines.dynamodb_local import DynamoDBLocal
+
+
+_BEGINS_AFTER: Final = timedelta(minutes=20)
+"""By how much the stream of a restored table is younger than the table."""
 
 
 class Backend(Protocol):
@@ -102,6 +108,29 @@ class MemoryBackend(MeteredTable):
 
     def drop(self) -> None:
         """Nothing outlives it."""
+
+
+class RestoredTable(MemoryBackend):
+    """A table with the items that another one has now."""
+
+    def __init__(self, original: MeteredTable, clock: VirtualClock, seed: int = 0) -> None:
+        super().__init__(random.Random(seed + 10**6), clock, name="restored")
+        self._only.indexes |= original.tables[original.name].indexes
+        self._copied_at = datetime.fromtimestamp(clock(), UTC)
+        for item in deepcopy([*original.items()]):
+            self._only.partitions.setdefault(item["pk"]["S"], {})[item["sk"]["S"]] = item
+        self.begin()
+
+    def begin(self) -> None:
+        """Enable the stream, now."""
+        self._began = datetime.fromtimestamp(self.clock(), UTC)
+
+    def describe_table(self, **request: Any) -> dict[str, Any]:
+        described = super().describe_table(**request)
+        label = self._began.replace(tzinfo=None).isoformat(timespec="milliseconds")
+        described["Table"] |= {"CreationDateTime": self._began - _BEGINS_AFTER, "LatestStreamLabel": label}
+        described["Table"] |= {"RestoreSummary": {"RestoreDateTime": self._copied_at}}
+        return described
 
 
 class _DatingClock(VirtualClock):

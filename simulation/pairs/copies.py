@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from functools import partial
+from typing import Any
 
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.runner import Runner as Work
@@ -24,7 +24,7 @@ from simulation.memory.memory_stream import Record
 from simulation.oracle.aggregates import Group, Groups
 from simulation.pairs import features
 from simulation.pairs.audit import audit
-from simulation.pairs.backend import Backend, MemoryBackend
+from simulation.pairs.backend import Backend, MemoryBackend, RestoredTable
 from simulation.pairs.calls import Runner
 from simulation.pairs.declared import VISIT
 from simulation.pairs.engine import Act, Engine
@@ -33,105 +33,88 @@ from simulation.pairs.ledger import HeardClient, Ledger, Purpose
 from simulation.pairs.truth import Truth
 from simulation.pairs.writers import PAGES, Writers
 
-_BEGINS_AFTER: Final = timedelta(minutes=20)
-"""By how much the stream of a restored table is younger than the table."""
 
-_SETTLED: Final = 1800.0
-_MOST_BACKFILLS: Final = 2
-"""One that meets what a transaction had counted ends, and the next one empties the name first."""
+class Traffic:
+    """A table with its aggregator, among whose traffic processes work on runs."""
 
+    settled_after = 1800.0
+    """Seconds after which nothing is in the way of a run."""
+    tries = 2
+    """One backfill that meets what a transaction had counted ends, and the next one empties the name first."""
 
-class RestoredTable(MemoryBackend):
-    """A table with the items that another one has now."""
-
-    def __init__(self, original: MemoryBackend, seed: int) -> None:
-        super().__init__(random.Random(seed + 10**6), original.clock, name="restored")
-        self._copied_at = datetime.fromtimestamp(original.clock(), UTC)
-        partitions = self.tables[self.name].partitions
-        for item in deepcopy(list(original.items())):
-            partitions.setdefault(item["pk"]["S"], {})[item["sk"]["S"]] = item
-
-    def begin(self) -> None:
-        """Enable the stream, now."""
-        self._began = datetime.fromtimestamp(self.clock(), UTC)
-
-    def describe_table(self, **request: Any) -> dict[str, Any]:
-        found = super().describe_table(**request)
-        label = self._began.isoformat(timespec="milliseconds").removesuffix("+00:00")
-        found["Table"] |= {"CreationDateTime": self._began - _BEGINS_AFTER, "LatestStreamLabel": label}
-        found["Table"] |= {"RestoreSummary": {"RestoreDateTime": self._copied_at}}
-        return found
-
-
-class Restored:
-    """A restored table with its aggregator, which lags, while events come."""
-
-    def __init__(
-        self,
-        table: RestoredTable,
-        rng: random.Random,
-        declared: tuple[Declaration, ...],
-        write: Callable[[], object] = lambda: None,
-    ) -> None:
-        self.backend, self._random, self._write = table, rng, write
-        table.begin()
-        self.table = Table(
-            table.name, table.client, table.clock, sleep=table.clock.advance, jitter=rng.random, threads=1
-        )
-        self.table.__dict__["side_by_side"] = in_disorder(rng)
+    def __init__(self, backend: MemoryBackend, rng: random.Random, declared: tuple[Declaration, ...]) -> None:
+        self.backend, self.random, self.declared, self.clock = backend, rng, declared, backend.clock
+        self.table = self._table(backend.client)
         self._delivered: dict[str, int] = {}
-        self._aggregator = Aggregator(self.table, declared, quarantine_retention_seconds=QUARANTINE_SECONDS)
-        self._aggregator.handle({})
+        self.process = self.aggregator(backend.client)
+        self.process.handle({})
 
     def write(self) -> None:
-        self._write()
+        """Write something."""
 
     def deliver(self, most: int = 10**6) -> bool:
         """Deliver up to so many records of each shard; return whether there were any."""
-        found = False
-        for shard in self._random.sample(shards := self.backend.stream.shards(), len(shards)):
+        number = 0
+        for shard in self.random.sample(shards := self.backend.stream.shards(), len(shards)):
             start = self._delivered.get(shard.id, 0)
-            batch = self.backend.stream.read(shard.id, None, 10**6).records[start : start + most]
-            if batch:
-                found = True
-                self._aggregator.handle({"shardId": shard.id, "Records": batch})
+            if batch := self.backend.stream.read(shard.id, None, 10**6).records[start : start + most]:
+                self.process.handle({"shardId": shard.id, "Records": batch})
                 self._delivered[shard.id] = start + len(batch)
-        return found
+                number += len(batch)
+        return number > 0
 
     def deliver_all(self) -> None:
         while self.deliver():
             pass
 
-    def run(self, kind: Callable[..., Work], run: str = "") -> Runner:
-        """Have a process work on a run until it ends."""
-        runner = Runner(self.backend, self._random, kind=kind, run=run)
-        draw = self._random.random
-        while not runner.step(None):
-            if draw() < 0.05:
-                self.write()
-            if draw() < 0.2:
-                self.deliver(self._random.randint(1, 20))
-            if runner.is_asleep:
-                self.backend.clock.advance(self._random.uniform(0.5, 3))
-        if not isinstance(runner.error, BackfillError | None):
-            raise runner.error
+    def run(self, kind: Callable[..., Work], **options: Any) -> Runner:
+        """Have a process work on a run until it ends, among traffic."""
+        runner = Runner(self.backend, self.random, kind=kind, **options)
+        while not self.step(runner):
+            pass
         return runner
 
-    def repair(self) -> Verification:
-        """Run `counters verify --repair`; before that `counters backfill`, if not everything is complete."""
-        for _ in range(_MOST_BACKFILLS):
+    def step(self, runner: Runner) -> bool:
+        """Let a run go on to its next step; return whether it has ended."""
+        if runner.step(None):
+            assert isinstance(runner.error, BackfillError | None), runner.error
+            return True
+        if self.random.random() < 0.05:
+            self.write()
+        if self.random.random() < 0.2:
+            self.deliver(self.random.randint(1, 20))
+        if runner.is_asleep:
+            self.clock.advance(self.random.uniform(0.5, 3))
+        return False
+
+    def fill(self) -> None:
+        """Run `counters backfill` until every name is complete."""
+        for _ in range(self.tries):
             registry = read_registry(self.table)
             if all(entry.is_complete for entry in registry.names.values()):
-                break
-            self.backend.clock.advance(_SETTLED)
+                return
+            self.clock.advance(self.settled_after)
             for run in [*(run.id for run in registry.backfills), ""]:
-                self.run(Backfill, run)
-        runner = self.run(Verification)
-        assert runner.error is None, runner.error
-        work: Verification = runner.work
-        work.repair()
-        self.deliver_all()
-        return work
+                self.run(Backfill, run=run)
+
+    def repair(self, **options: Any) -> Verification:
+        """Run `counters verify --repair`, until nothing is in its way."""
+        for _ in range(self.tries):
+            runner = self.run(partial(Verification, **options))
+            if runner.error is None:
+                work: Verification = runner.work
+                work.repair()
+                return work
+            self.clock.advance(self.settled_after)
+        raise AssertionError(runner.error)
+
+    def aggregator(self, client: Any) -> Aggregator:
+        return Aggregator(self._table(client), self.declared, quarantine_retention_seconds=QUARANTINE_SECONDS)
+
+    def _table(self, client: Any) -> Table:
+        table = Table(self.backend.name, client, self.clock, sleep=self.clock.advance, jitter=self.random.random)
+        table.__dict__["side_by_side"] = in_disorder(self.random)
+        return table
 
 
 @dataclass
@@ -200,6 +183,20 @@ def wrong_after(
     return wrong + audit(backend, declared, whole=False, truth=truth, is_unknown=is_unknown, fails_for=None)
 
 
+class _Restored(Traffic):
+    """A copy, on which visits are written."""
+
+    def __init__(
+        self, table: RestoredTable, rng: random.Random, declared: tuple[Declaration, ...], writers: Writers
+    ) -> None:
+        super().__init__(table, rng, declared)
+        self._writers, self._numbers = writers, 100
+
+    def write(self) -> None:
+        self._numbers += 1
+        accept(self.table, VISIT, self._writers.values(PAGES[self._numbers % 2], self._numbers))
+
+
 class Restoring:
     """Copies the table once, at some time, and restores the copy in the end."""
 
@@ -209,7 +206,6 @@ class Restoring:
         self._left = (
             "copy" not in engine.without and isinstance(engine.backend, MemoryBackend) and engine.rng.random() < 0.5
         )
-        self._numbers = 100
 
     def acts(self) -> Iterable[Act]:
         if self._left:
@@ -217,7 +213,7 @@ class Restoring:
 
     def _copy(self) -> None:
         engine, self._left = self._engine, False
-        table = RestoredTable(engine.backend, engine.seed)  # type: ignore[arg-type]
+        table = RestoredTable(engine.backend, engine.clock, engine.seed)  # type: ignore[arg-type]
         records, declared = list(engine.backend.history()), tuple(engine.deployments.declared)
         self._copied = copied = _Copied(table, records, deepcopy(engine.ledger), declared)
         table.client = HeardClient(table, table.name, copied.ledger, Purpose)
@@ -232,20 +228,23 @@ class Restoring:
         restored = self._deployed(copied)
         if not any(entry.is_complete for entry in read_registry(restored.table).names.values()):
             return []
+        restored.fill()
         work = restored.repair()
+        restored.deliver_all()
         engine.note(features.RESTORED)
         backend: Any = _CopiedTable(copied)
         return [f"restored: {text}" for text in wrong_after(work.differences, backend, copied.declared, copied.ledger)]
 
-    def _deployed(self, copied: _Copied) -> Restored:
+    def _deployed(self, copied: _Copied) -> Traffic:
         """Deploy an aggregator on the copy; go on with runs, backfill and redrive, or not."""
         engine, draw = self._engine, self._engine.rng.random
-        restored = Restored(copied.table, engine.rng, copied.declared, lambda: self._write(restored.table))
+        copied.table.begin()
+        restored = _Restored(copied.table, engine.rng, copied.declared, self._writers)
         restored.write()
         restored.deliver(3)
-        engine.clock.advance(_SETTLED)
+        engine.clock.advance(Traffic.settled_after)
         for run in read_registry(restored.table).backfills if draw() < 0.5 else ():
-            restored.run(Backfill, run.id)
+            restored.run(Backfill, run=run.id)
         if draw() < 0.5:
             restored.deliver_all()
             restored.run(Backfill)
@@ -253,7 +252,3 @@ class Restoring:
             for entry in list(list_quarantined(restored.table, redriven=False)):
                 redrive(restored.table, entry)
         return restored
-
-    def _write(self, table: Table) -> None:
-        self._numbers += 1
-        accept(table, VISIT, self._writers.values(PAGES[self._numbers % 2], self._numbers))

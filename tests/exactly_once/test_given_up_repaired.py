@@ -12,7 +12,6 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 import pytest
@@ -21,48 +20,42 @@ from dynamodb_counters import Aggregate, Attr, Count, Event, Items, Packed
 from dynamodb_counters._assumptions import GIVEN_UP_AFTER, GIVEN_UP_SETTLED, LANDS_WITHIN, LONGEST_INVOCATION
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.runner import Progress
-from dynamodb_counters._backfill.runner import Runner as Work
 from dynamodb_counters._backfill.verification import SETTLING, Verification
-from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._control.registry import read_registry
-from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import DAY, HOUR, MINUTE
 from dynamodb_counters._writes.accept import accept
-from dynamodb_counters.errors import BackfillError, CheckpointError, CommitError
+from dynamodb_counters.errors import CheckpointError, CommitError
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import Dying, HookedClient
-from simulation.faults.process import in_disorder
 from simulation.night import scaled
 from simulation.pairs.backend import MemoryBackend
 from simulation.pairs.calls import Runner
-from simulation.pairs.copies import wrong_after
+from simulation.pairs.copies import Traffic, wrong_after
 from simulation.pairs.declared import FAMILIES, VISIT
 from simulation.pairs.writers import Orders
-from simulation.world import QUARANTINE_SECONDS, World, reach
+from simulation.world import World, reach
 
 SEEDS = scaled(30)
 BACKFILLED = scaled(10)
 
 NAMES = ("bins", "busy", "ranked", "pace", "orders", "tags", "per_client", "kept", "live", "guests", "cells")
-_TRIES = 6
 
 
-class Starved:
+class Starved(Traffic):
     """A table with traffic, of which some shards fail for so long that Lambda gives up on their records."""
 
+    settled_after = GIVEN_UP_SETTLED
+    tries = 6
+
     def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
-        self.backend = MemoryBackend(self.random)
-        self.clock = self.backend.clock
-        names = self.random.sample(NAMES, self.random.randint(3, 5))
-        self.declared = tuple(each for name in names for each in self.random.choice(FAMILIES[name]))
-        self._orders = Orders(self.backend, self.random, spoils=self.random.random() < 0.5)
+        rng = random.Random(seed)
+        backend, names = MemoryBackend(rng), rng.sample(NAMES, rng.randint(3, 5))
+        declared = tuple(each for name in names for each in rng.choice(FAMILIES[name]))
+        super().__init__(backend, rng, declared)
+        self._orders = Orders(backend, rng, spoils=rng.random() < 0.5)
         settings = Settings(max_bytes=None, max_age_seconds=GIVEN_UP_AFTER)
-        self.mapping = EventSourceMapping(self.backend.stream, self.clock, settings)
+        self.mapping = EventSourceMapping(backend.stream, self.clock, settings)
         self._starved: list[str] = []
-        self._process = self._aggregator(self.backend)
-        self._process.handle({})
 
     def write(self) -> None:
         draw, chance = self.random, self.random.random()
@@ -71,7 +64,7 @@ class Starved:
         elif chance < 0.9:
             values = {"page": draw.choice("ab"), "id": str(draw.randrange(12)), "client": draw.choice("uv")}
             at = int(self.clock()) - draw.choice((0, 60, 3000))
-            accept(self._table(self.backend), VISIT, {**values, "weight": draw.randint(1, 5), "at": at})
+            accept(self.table, VISIT, {**values, "weight": draw.randint(1, 5), "at": at})
         else:
             self.clock.advance(draw.choice((60, 900, 1800)))
             self.backend.expire(draw.randint(1, 3))
@@ -103,49 +96,7 @@ class Starved:
                 self._fail(shard)
         self._starved.clear()
 
-    def run(self, kind: Callable[..., Work], **options: Any) -> Runner:
-        """Have a process work on a run until it ends, among traffic."""
-        runner = Runner(self.backend, self.random, kind=kind, **options)
-        while not self.step(runner):
-            pass
-        return runner
-
-    def step(self, runner: Runner) -> bool:
-        """Let a run go on to its next step; return whether it has ended."""
-        if runner.step(None):
-            assert isinstance(runner.error, BackfillError | None), runner.error
-            return True
-        if self.random.random() < 0.05:
-            self.write()
-        if self.random.random() < 0.2:
-            self.deliver(self.random.randint(1, 20))
-        if runner.is_asleep:
-            self.clock.advance(self.random.uniform(0.5, 3))
-        return False
-
-    def repair(self) -> Verification:
-        for _ in range(_TRIES):
-            runner = self.run(partial(Verification, outlives=GIVEN_UP_SETTLED))
-            if runner.error is None:
-                work: Verification = runner.work
-                work.repair()
-                return work
-            self.clock.advance(GIVEN_UP_SETTLED)
-        raise AssertionError(runner.error)
-
-    def backfill(self) -> None:
-        """Go on with what is filled, or begin anew, until every name is complete."""
-        table = Table(self.backend.name, self.backend.client, clock=self.clock)
-        for _ in range(_TRIES):
-            registry = read_registry(table)
-            if all(entry.is_complete for entry in registry.names.values()):
-                return
-            for run in [run.id for run in registry.backfills] or [""]:
-                self.run(Backfill, run=run)
-            self.clock.advance(GIVEN_UP_SETTLED)
-        raise AssertionError("a name stays incomplete")
-
-    def deliver(self, most: int = 10_000) -> bool:
+    def deliver(self, most: int = 10**6) -> bool:
         """Deliver what no starved shard holds, as of now: a run logs what is delivered, which makes records again."""
         shards = [shard for shard in self.mapping.shards() if shard not in self._starved]
         return sum(self._deliver(shard, most) for shard in shards) > 0
@@ -154,14 +105,13 @@ class Starved:
         """Let all land that is on its way, and deliver all there is."""
         while self.clock.hurry(self.random):
             pass
-        while self.deliver():
-            pass
+        self.deliver_all()
 
     def _deliver(self, shard: str, most: int, client: Any = None, *, is_lost: bool = False) -> bool:
         if (delivery := self.mapping.poll(shard, most)) is None:
             return False
         try:
-            report = (self._aggregator(client) if client else self._process).handle(delivery.event)
+            report = (self.aggregator(client) if client else self.process).handle(delivery.event)
         except (Crashed, CheckpointError, CommitError):
             is_lost = True
         if is_lost:
@@ -178,7 +128,7 @@ class Starved:
         if shard not in self._starved:
             client: Any = None
             if self.random.random() < 0.2:
-                self._process = self._aggregator(self.backend)
+                self.process = self.aggregator(self.backend)
                 client = self._dying()
             self._deliver(shard, self.random.randint(1, 12), client)
 
@@ -209,14 +159,6 @@ class Starved:
 
         return HookedClient(self.backend, hook)
 
-    def _table(self, client: Any) -> Table:
-        table = Table(self.backend.name, client, self.clock, sleep=self.clock.advance, jitter=self.random.random)
-        table.__dict__["side_by_side"] = in_disorder(self.random)
-        return table
-
-    def _aggregator(self, client: Any) -> Aggregator:
-        return Aggregator(self._table(client), self.declared, quarantine_retention_seconds=QUARANTINE_SECONDS)
-
 
 def check(seed: int, *, repairs: bool = True, backfills: bool = False) -> list[str]:
     """Counts that are wrong."""
@@ -237,8 +179,8 @@ def check(seed: int, *, repairs: bool = True, backfills: bool = False) -> list[s
     if filled is not None:
         while not filled.actor.done and not world.step(filled):
             pass
-        world.backfill()
-    differences = world.repair().differences if repairs else ()
+        world.fill()
+    differences = world.repair(outlives=GIVEN_UP_SETTLED).differences if repairs else ()
     world.finish()
     return wrong_after(differences, world.backend, world.declared) if world.mapping.on_failure else []
 
