@@ -15,12 +15,13 @@ from botocore import xform_name
 from botocore.exceptions import ParamValidationError
 from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
+from moto.dynamodb.parsing.reserved_keywords import ReservedKeywords
 
 from simulation.memory.client_errors import failure
 from simulation.memory.expressions import EXPRESSIONS
-from simulation.memory.reserved_words import RESERVED
 from simulation.memory.typed_values import InvalidValueError, parse
 
+_RESERVED: Final = frozenset(ReservedKeywords.get_reserved_keywords())
 _PLACEHOLDERS: Final = ("ExpressionAttributeNames", "ExpressionAttributeValues")
 _READ: Final = ("TableName", "ProjectionExpression", "ExpressionAttributeNames", "ConsistentRead")
 _PAGE: Final = (
@@ -147,7 +148,7 @@ def _expression_problem(text: str) -> str:
     for name, opened in _NAME.findall(text):
         if name.startswith("_"):
             return f"Invalid expression: Syntax error; token: {name!r}"
-        if name.upper() in RESERVED and name.upper() not in _SYNTAX and not opened:
+        if name.upper() in _RESERVED and name.upper() not in _SYNTAX and not opened:
             return f"Invalid expression: Attribute name is a reserved keyword; reserved keyword: {name}"
     return ""
 
