@@ -36,7 +36,6 @@ from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._items.conditions import Attr
 from dynamodb_counters._items.derived_fields import parts_of
 from simulation.pairs import features
-from simulation.pairs.features import Forced
 
 Group: TypeAlias = tuple[str, ...]
 
@@ -348,12 +347,9 @@ class Deployments:
     """Which families are deployed, each as which variant."""
 
     def __init__(
-        self, rng: random.Random, forced: Forced, without: Collection[str] = (), over: Mapping[str, Any] | None = None
+        self, rng: random.Random, without: Collection[str] = (), over: Mapping[str, Any] | None = None
     ) -> None:
         self._random = rng
-        self._forced = forced
-        self.first = forced.changes()
-        """Which changes come first."""
         self._attributes, self._over, self._families = 0, over, FAMILIES
         self._always = () if "increment" in without else _DIRECT
         self._arm = _unarmed if "arm" in without else armed
@@ -364,20 +360,14 @@ class Deployments:
             self._draw_over(over)
             return
         named_at_first = FAMILIES.keys() - {*_NEW_NAMES.values(), *_OF_SWARMS, *without}
-        draw = rng.sample(sorted(named_at_first - MEASURED.keys()), rng.randint(3, 5))
-        draw += rng.sample(sorted(named_at_first & MEASURED.keys()), rng.randint(1, 2))
+        # Among few names, more happens to each.
+        few = rng.random() < 0.4
+        draw = rng.sample(sorted(named_at_first - MEASURED.keys()), 1 if few else rng.randint(3, 5))
+        draw += rng.sample(sorted(named_at_first & MEASURED.keys()), 1 if few else rng.randint(1, 2))
         # Features concern these most.
         self._among = sorted({*draw, rng.choice(("kept", "live", "per_client")), rng.choice(("taps", "held"))})
-        now = {
-            name: rng.randrange(len(FAMILIES[name]))
-            for name in rng.sample(self._among, min(len(self._among), rng.randint(2, 4)))
-        }
-        if (star := forced.names[:1]) and star[0] not in without:
-            self._among = sorted({*self._among, *star})
-            now = {name: variant for name, variant in now.items() if name not in star}
-            if features.ADDED not in self.first[:1]:
-                now |= dict.fromkeys(star, 0)
-        self.made: list[dict[str, int]] = [now]
+        first = rng.sample(self._among, min(len(self._among), rng.randint(2, 4)))
+        self.made: list[dict[str, int]] = [{name: rng.randrange(len(FAMILIES[name])) for name in first}]
 
     def _draw_over(self, sources: Collection[str]) -> None:
         """Draw families over some sources."""
@@ -427,25 +417,23 @@ class Deployments:
         draw, now = self._random, dict(self.made[-1])
         missing = [name for name in self._among if name not in now]
         kinds = [features.REDEFINED] * 3 + [features.ADDED] * 2 + [features.REMOVED, features.RENAMED, features.RENAMED]
-        kind = self.first.pop(0) if self.first else draw.choice([*kinds, _RETURNED])
-        among = self._forced.among
+        kind = draw.choice([*kinds, _RETURNED])
         renamable = sorted(name for name in now if _OTHER_NAME.get(name, name) not in now and renames)
         if kind == _RETURNED and (others := [each for each in self.made[:-1] if each != now]):
             before, now = now, dict(draw.choice(others))
             names = {name for name in {**before, **now} if before.get(name) != now.get(name)}
         elif kind == features.ADDED and missing:
-            names = {draw.choice(among(missing))}
-            most = {name: 1 if self._forced.concerns(names) else len(self._families[name]) for name in names}
-            now |= {name: draw.randrange(number) for name, number in most.items()}
+            names = {draw.choice(missing)}
+            now |= {name: draw.randrange(len(self._families[name])) for name in names}
         elif kind == features.REMOVED and len(now) > 1:
-            names = {draw.choice(among(sorted(now)))}
+            names = {draw.choice(sorted(now))}
             now = {name: variant for name, variant in now.items() if name not in names}
         elif kind == features.RENAMED and renamable:
-            old = draw.choice(among(renamable))
+            old = draw.choice(renamable)
             names = {old, _OTHER_NAME[old]}
             now[_OTHER_NAME[old]] = now.pop(old)
         else:
-            kind, names = features.REDEFINED, {draw.choice(among(sorted(now)))}
+            kind, names = features.REDEFINED, {draw.choice(sorted(now))}
             now |= {n: (now[n] + draw.randrange(1, len(self._families[n]))) % len(self._families[n]) for n in names}
         before, self.made = self.made[-1], [*self.made, now]
         concerned = [(name, deployment[name]) for name in names for deployment in (before, now) if name in deployment]

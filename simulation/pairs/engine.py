@@ -24,7 +24,6 @@ from simulation.pairs.backend import MakeBackend
 from simulation.pairs.calls import FAILURES, Caller, Runner, Work
 from simulation.pairs.declared import MEASURED, ORDER, SOURCES, TAP, Deployments, is_deriving, root_source
 from simulation.pairs.deliveries import HOUR, MAX_AGE, Deliveries, drawn
-from simulation.pairs.features import Forced
 from simulation.pairs.function import Function
 from simulation.pairs.ledger import HeardClient, Ledger, Purpose
 from simulation.pairs.swarm import OF_ALL, OF_SWARM, Swarm
@@ -81,7 +80,6 @@ class Engine:
     ) -> None:
         self.seed, self.swarm = seed, swarm
         self.without = frozenset(without) | (swarm.without if swarm else frozenset())
-        self.forced = Forced(None if swarm else seed)
         self.rng = rng = random.Random(seed)
         self.backend = make_backend(rng)
         self.sources: dict[str, Any] = dict(SOURCES) if swarm is None else self._draw_sources(swarm)
@@ -97,7 +95,7 @@ class Engine:
         self.faults.registrations = rng.choice((0.0, 0.3)) if swarm else 0.0
         if "faults" in self.without:
             self.faults.budget = 0
-        self.deployments = Deployments(rng, self.forced, self.without, self.sources if swarm else None)
+        self.deployments = Deployments(rng, self.without, self.sources if swarm else None)
         deployed = self.deployments.deployed
         among = [each.name for each in deployed if each.source in self.sources.values()]
         self.failing = rng.choice(among) if swarm and swarm.mended else ""
@@ -105,6 +103,7 @@ class Engine:
         self.function = Function(self.backend, rng, self.faults, deployed, self.failing)
         self.deliveries = Deliveries(self.backend, rng, self.faults, self.function, drawn(rng, MAX_AGE))
         self.actors: list[PairActor] = []
+        self._favors: dict[str, float] = {}
         self.runners: list[Runner] = []
         self.runner_ended: Callable[[Runner], None] = lambda _: None
         self.runner_moved: Callable[[Runner], None] = lambda _: None
@@ -271,10 +270,13 @@ class Engine:
     def _act(self) -> None:
         self.operations -= 1
         acts = [act for actor in self.actors for act in actor.acts() if name_of(act[1]) not in self.without]
-        [act] = self.rng.choices(
-            [act for _, act in acts], [self.forced.weight(name_of(act), weight) for weight, act in acts]
-        )
+        weights = [weight * self._favor(name_of(act)) for weight, act in acts]
+        [act] = self.rng.choices([act for _, act in acts], weights)
         act()
+
+    def _favor(self, act: str) -> float:
+        """Return how often an act is to be, in proportion to other schedules."""
+        return self._favors.setdefault(act, self.rng.choice(self._tempo.favors))
 
     def _begin(self) -> None:
         idle = [process for process in self._processes if process.call is None]

@@ -1,9 +1,9 @@
-"""The features that meet on one table, the pairs of them that cannot, and those that a seed forces to meet."""
+"""The features that meet on one table, and the pairs of them that cannot."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import combinations, combinations_with_replacement, product
 from typing import Final
 
@@ -82,36 +82,6 @@ REASONS: Final[Mapping[Pair, str]] = {
 """Why no schedule can cover a pair."""
 
 
-SELDOM: Final[Sequence[Pair]] = (
-    (DISCARDED, ADDED),
-    (REMOVED, REPAIRED),
-    (PACKED, EXPIRED),
-    (REDRIVEN, ADDED),
-    (DISCARDED, REMOVED),
-    (DISCARDED, RENAMED),
-    (DISCARDED, REDEFINED),
-    (ERASED_KEPT, DISCARDED),
-    (ERASED_BACK, DISCARDED),
-    (ERASED_KEPT, REMOVED),
-    (ERASED_BACK, REMOVED),
-    (REMOVED, RENAMED),
-)
-"""Pairs that seldom meet by chance: one seed in four forces one of them, on the same few declarations where it can."""
-
-_ONE_IN: Final = 4
-_OFTEN: Final = 6
-
-_BRINGS: Final[Mapping[str, frozenset[str]]] = {
-    "redrive": frozenset({REDRIVEN}),
-    "discard": frozenset({DISCARDED}),
-    "erase": frozenset({ERASED_KEPT, ERASED_BACK}),
-    "expire": frozenset({EXPIRED}),
-    "tap": frozenset({PACKED}),
-    "visit": frozenset({REDRIVEN, DISCARDED, ERASED_KEPT, ERASED_BACK}),
-}
-"""Features that acts bring about, by the acts' names."""
-
-
 def pairs(happened: Mapping[str, Iterable[str]]) -> Counter[Pair]:
     """The pairs of features that happened to a declaration of the same name."""
     found: Counter[Pair] = Counter()
@@ -167,7 +137,7 @@ def page(covered: Mapping[Pair, int], engine: str, first: int, count: int) -> st
             "deployments, runs and trouble from its seed, and compares every group with what items, stream and a",
             "ledger of direct changes come to. A cell says in how many schedules both features happened to a",
             "declaration of the same name; `*n` marks a pair that cannot meet, for the reason below the table.",
-            "One seed in four forces a pair that seldom meets by chance. No page with an empty cell is written.",
+            "Each seed does some acts more often than others. No page with an empty cell is written.",
             "",
             f"{count:,} schedules; `{command}` writes this page.",
             "",
@@ -175,42 +145,3 @@ def page(covered: Mapping[Pair, int], engine: str, first: int, count: int) -> st
             "",
         ]
     )
-
-
-class Forced:
-    """The pair that a seed forces, if it forces one, and the declarations on which it is to meet."""
-
-    def __init__(self, seed: int | None) -> None:
-        number, rest = divmod(seed or 0, _ONE_IN)
-        self.features = frozenset(SELDOM[number % len(SELDOM)] if rest == 1 else ())
-        self.names: tuple[str, ...] = ()
-        """The family, and the name that it may get."""
-        if self.features:
-            self.names = ("taps", "presses") if PACKED in self.features else ("kept", "visitors")
-
-    def has(self, *features: str) -> bool:
-        """Whether one of these is forced."""
-        return not self.features.isdisjoint(features)
-
-    def weight(self, act: str, weight: int) -> int:
-        """How often an act is to be, in proportion to the others."""
-        return weight * _OFTEN if self.has(*_BRINGS.get(act, ())) else weight
-
-    def changes(self) -> list[str]:
-        """Which deployments come first; what is removed comes back, so that the rest happens to it as well."""
-        first = [kind for kind in (ADDED, RENAMED, REMOVED, REDEFINED) if self.has(kind)]
-        return [*first, ADDED] if self.has(REMOVED) else first
-
-    def among(self, names: Sequence[str]) -> Sequence[str]:
-        """The names on which the pair is to meet, if they are there; all otherwise."""
-        return [name for name in names if name in self.names] or names
-
-    def concerns(self, names: Iterable[str]) -> bool:
-        """Whether one of these is such a name."""
-        return any(name in self.names for name in names)
-
-
-def forcing(pair: Pair, count: int) -> list[int]:
-    """The first seeds that force a pair."""
-    start = _ONE_IN * SELDOM.index(pair) + 1
-    return [start + turn * _ONE_IN * len(SELDOM) for turn in range(count)]

@@ -79,15 +79,11 @@ class Erasing:
 
     def _erase(self) -> None:
         draw = self._engine.rng
-        event: Event = draw.choice(
-            (VISIT, VISIT if self._engine.forced.features else self._engine.sources.get("tap", TAP))
-        )
+        event: Event = draw.choice((VISIT, self._engine.sources.get("tap", TAP)))
         values: dict[str, Any] = {"page": draw.choice(PAGES)} if event is VISIT else {"device": draw.choice("kl")}
         if event is VISIT and draw.random() < 0.6:
             values["id"] = str(draw.randrange(6))
         counts: Literal["keep", "take_back"] = draw.choice(("keep", "take_back"))
-        if self._engine.forced.has(features.ERASED_KEPT, features.ERASED_BACK):
-            counts = "keep" if self._engine.forced.has(features.ERASED_KEPT) else "take_back"
         self._engine.call(
             lambda table: Eraser(table, event, values).erase(counts),
             self._engine.noting(
@@ -121,17 +117,13 @@ class Quarantine:
         waiting = list_quarantined(self._engine.table(), redriven=False)
         return sorted((entry for entry in waiting if is_image(entry.key[1])), key=lambda entry: entry.key)
 
-    def _chosen(self) -> list[Quarantined]:
-        waiting = self._waiting()
-        return [entry for entry in waiting if self._engine.forced.concerns(entry.names)] or waiting
-
     def _redrive(self) -> None:
-        if waiting := self._chosen():
+        if waiting := self._waiting():
             entry = self._engine.rng.choice(waiting)
             self._engine.call(lambda table: redrive(table, entry), self._noting(features.REDRIVEN, entry))
 
     def _discard(self) -> None:
-        if waiting := self._chosen():
+        if waiting := self._waiting():
             entry = self._engine.rng.choice(waiting)
             self._engine.call(lambda table: _is_discarded(table, entry), self._noting(features.DISCARDED, entry))
 

@@ -68,7 +68,7 @@ class Changes:
     def __init__(self, engine: Engine, writers: Touching) -> None:
         self._engine = engine
         self._writers = writers
-        self._changes = len(engine.deployments.first) or engine.rng.randint(0, _MOST_CHANGES)
+        self._changes = engine.rng.randint(0, _MOST_CHANGES)
         if "redeclare" in engine.without:
             self._changes = 0
         self._runs = engine.rng.randint(0, _MOST_RUNS) if engine.swarm is None else 0
@@ -76,7 +76,7 @@ class Changes:
         self._left_behind: list[Runner] = []
         if engine.swarm is None:
             engine.trouble += [self._kill, self._kill, self._double, self._resume]
-        if engine.swarm is None and not engine.forced.features and engine.rng.random() < 0.5:
+        if engine.swarm is None and engine.rng.random() < 0.5:
             engine.is_patient, engine.runs_left = True, lambda: self._runs
             engine.trouble += [self._redeclare_in_time, self._backfill_in_time, self._backfill_in_time]
 
@@ -86,7 +86,7 @@ class Changes:
         # Before its first batch, a table does not show by which definition a transaction has counted.
         is_free, has_time = not self._engine.is_patient, len(self._engine.runners) < _MOST_AT_A_TIME
         if self._changes and is_free:
-            yield 20 if self._engine.deployments.first else 2 if self._engine.swarm is None else 4, self._redeclare
+            yield 2 if self._engine.swarm is None else 4, self._redeclare
         if self._runs and is_free and has_time:
             yield 6 if self._is_wanting() else 1, self._backfill
         if self._drops and has_time:
@@ -186,8 +186,6 @@ class Changes:
             name for name in sorted(registered) if name in declared and _contradicting(declared[name], registered)
         ]
         name = draw.choice(draw.choice([gone, changed, changed]) or sorted(registered))
-        if engine.forced.names and draw.random() < 0.5:
-            name = engine.forced.among(sorted(registered))[0]
         self.start(Dropping, _over(name, registered) if draw.random() < 0.9 else [name])
 
     def drop_undeclared(self) -> None:
@@ -292,7 +290,6 @@ class Verifying:
         self._changes = changes
         self._left = engine.rng.randint(0, _MOST_VERIFICATIONS)
         self._spoils = engine.rng.randint(0, 3)
-        self._forces = engine.forced.has(features.REPAIRED)
         self._ended: list[Verification] = []
         self._blocked: set[Place] = set()
 
@@ -326,8 +323,6 @@ class Verifying:
         engine, draw = self._engine, self._engine.rng
         truth = Truth(engine.backend, engine.ledger)
         held = [one for one in self._held(truth) if one.place not in self._blocked]
-        if self._forces:
-            held = [one for one in held if engine.forced.concerns([one.declaration.name])] or held
         if not held:
             return
         self._spoils -= 1

@@ -120,8 +120,8 @@ class PairSchedule:
 
     def _run(self) -> None:
         engine = self._engine
-        if engine.forced.features:
-            self._rest(_CHUNKS_KEPT_SECONDS if engine.forced.has(features.EXPIRED) else SETTLED)
+        if engine.rng.random() < 0.2:
+            self._rest(engine.rng.choice((_CHUNKS_KEPT_SECONDS, SETTLED)))
         engine.go()
         self._writers.touch()
         engine.go()
@@ -135,8 +135,7 @@ class PairSchedule:
             engine.go()
         self._audit("made whole", whole=True)
         self._block()
-        least = 2 if engine.forced.has(features.REPAIRED) else 0
-        for _ in range(0 if "spoil" in engine.without else engine.rng.randint(least, 2)):
+        for _ in range(0 if "spoil" in engine.without else engine.rng.randint(0, 2)):
             self._verifying.spoil()
         self._explaining.explain_all()
         for _ in range(2):

@@ -31,10 +31,12 @@ class Tempo:
     rates: tuple[float, ...]
     """Shares of requests that fail, as long as fewer than `faults` have."""
     faults: int
+    favors: tuple[float, ...]
+    """By how much an act may be more frequent than usual."""
 
 
-OF_ALL: Final = Tempo((25, 60), 0.1, 0.06, (0.0, 0.01, 0.05, 0.2), 60)
-OF_SWARM: Final = Tempo((10, 30), 0.2, 0.1, (0.02, 0.1, 0.2, 0.3), 120)
+OF_ALL: Final = Tempo((25, 60), 0.1, 0.06, (0.0, 0.01, 0.05, 0.2), 60, (0.3, 1, 1, 1, 5))
+OF_SWARM: Final = Tempo((10, 30), 0.2, 0.1, (0.02, 0.1, 0.2, 0.3), 120, (1,))
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,9 +180,7 @@ class Writers:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._random = engine.rng
-        self._poison = engine.rng.choice((0.0, 0.0, 0.15, 0.3))
-        if engine.forced.has(features.REDRIVEN, features.DISCARDED):
-            self._poison = 0.7
+        self._poison = engine.rng.choice((0.0, 0.0, 0.15, 0.3, 0.7))
         self._has_more, self._tap_event = engine.swarm is not None, engine.sources.get(TAP.name, TAP)
         if engine.swarm:
             self._poison = engine.swarm.poison

@@ -19,9 +19,6 @@ from simulation.pairs.schedule import PairSchedule, check
 
 SEEDS = (1, 3, 12, 38, 46, 56, *range(60, 60 + 5 * NIGHT))
 """By day those that bring about what is rare."""
-FORCED = 30
-"""Seeds that force a pair; at least one of so many brings it about."""
-
 PAGE = Path(__file__).parents[2] / "docs" / "pairs.md"
 OFTEN = {features.QUARANTINED: 2, features.REDRIVEN: 1, features.BACKFILLED: 5, features.VERIFIED: 15}
 OFTEN |= {features.ONCE: 10, features.EXPIRED: 5, features.LEASES: 10, features.SPLIT: 5, features.ZOMBIES: 5}
@@ -49,12 +46,6 @@ def test_a_seed_decides_about_everything() -> None:
 @pytest.mark.night
 def test_pairs_are_exact_on_dynamodb_local(dynamodb_local_engine: DynamoDBLocal) -> None:
     check(0, partial(LocalBackend, dynamodb_local_engine), "dynamodb-local")
-
-
-@pytest.mark.night
-@pytest.mark.parametrize("pair", features.SELDOM, ids=" and ".join)
-def test_a_seed_that_forces_a_pair_brings_both_features_to_the_same_declaration(pair: features.Pair) -> None:
-    assert any(check(seed).pairs[pair] for seed in features.forcing(pair, FORCED))
 
 
 def test_no_page_is_written_with_an_empty_cell_that_no_reason_explains() -> None:
