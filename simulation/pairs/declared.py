@@ -416,7 +416,7 @@ class Deployments:
         """Deploy something else; return what is meant by it, and the names that it concerns."""
         draw, now = self._random, dict(self.made[-1])
         missing = [name for name in self._among if name not in now]
-        kinds = [features.REDEFINED] * 3 + [features.ADDED] * 2 + [features.REMOVED, features.RENAMED, features.RENAMED]
+        kinds = [features.REDEFINED] * 3 + [features.ADDED] * 4 + [features.REMOVED, features.RENAMED, features.RENAMED]
         kind = draw.choice([*kinds, _RETURNED])
         renamable = sorted(name for name in now if _OTHER_NAME.get(name, name) not in now and renames)
         if kind == _RETURNED and (others := [each for each in self.made[:-1] if each != now]):

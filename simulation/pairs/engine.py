@@ -241,6 +241,9 @@ class Engine:
                 return True
             if not someone_is_awake or self.rng.random() < 0.1:
                 self._pass_time()
+        elif self.calm and self.rng.random() < 0.05:
+            # Invocations that count what the one before has written may never end.
+            self._pass_time()
         return False
 
     def _make_caller(self) -> Caller:
@@ -276,7 +279,9 @@ class Engine:
 
     def _favor(self, act: str) -> float:
         """Return how often an act is to be, in proportion to other schedules."""
-        return self._favors.setdefault(act, self.rng.choice(self._tempo.favors))
+        if act not in self._favors:
+            self._favors[act] = self.rng.choice(self._tempo.favors)
+        return self._favors[act]
 
     def _begin(self) -> None:
         idle = [process for process in self._processes if process.call is None]

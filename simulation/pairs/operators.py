@@ -103,7 +103,7 @@ class Quarantine:
     def acts(self) -> Iterable[Act]:
         # While a name is filled, what its baseline has may still wait.
         is_filling = any(runner.kind is Backfill and runner.run for runner in self._engine.runners)
-        return [(6 if is_filling else 2, self._redrive), (1, self._discard)]
+        return [(6 if is_filling else 2, self._redrive), (2, self._discard)]
 
     def redrive_all(self) -> int:
         """Redrive every image, and every delta that an item could not take."""
