@@ -47,7 +47,6 @@ ACTIVE: Final = "active members"
 LEVEL: Final = "levels over time"
 EXTREMES: Final = "extremes"
 CROSSED: Final = "thresholds crossed"
-EXPLAINED: Final = "explanations"
 
 FEATURES: Final = tuple(text for name, text in vars().copy().items() if name.isupper() and isinstance(text, str))
 """All of these."""

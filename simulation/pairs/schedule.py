@@ -21,7 +21,7 @@ from simulation.pairs.engine import NEAR, Engine
 from simulation.pairs.function import QUARANTINE_SECONDS
 from simulation.pairs.held import is_page
 from simulation.pairs.housekeeping import housekeeping, narrow_pages, seeded
-from simulation.pairs.operators import Erasing, Explaining, Increments, Quarantine, Sharing, Spoiling
+from simulation.pairs.operators import Erasing, Increments, Quarantine, Sharing, Spoiling
 from simulation.pairs.runs import SETTLED, Changes, Verifying
 from simulation.pairs.swarm import Swarm
 from simulation.pairs.truth import Truth
@@ -55,9 +55,8 @@ class PairSchedule:
         self._sharing = Sharing(engine)
         engine.actors = [self._writers, Increments(engine), Erasing(engine), self._quarantine, self._changes]
         self._restoring = Restoring(engine, self._writers)
-        self._explaining = Explaining(engine)
         self._spoiling = Spoiling(engine)
-        engine.actors += [self._verifying, self._sharing, self._restoring, self._explaining, self._spoiling]
+        engine.actors += [self._verifying, self._sharing, self._restoring, self._spoiling]
         engine.runner_ended, engine.runner_moved = self._runner_ended, self._changes.moved
         self._eager = engine.rng.random() < 0.5
         self._small = engine.rng.random() < 0.3
@@ -137,7 +136,6 @@ class PairSchedule:
         self._block()
         for _ in range(0 if "spoil" in engine.without else engine.rng.randint(0, 2)):
             self._verifying.spoil()
-        self._explaining.explain_all()
         for _ in range(2):
             if self._verifying.verify() is None:
                 engine.wrong.append("a verification with nothing in its way did not end")
@@ -145,7 +143,6 @@ class PairSchedule:
         if self._quarantine.redrive_all():
             engine.go()
         self._audit("repaired", whole=True)
-        self._explaining.explain_all()
         self._changes.drop_undeclared()
         self._writers.touch()
         engine.go()

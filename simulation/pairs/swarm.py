@@ -12,7 +12,7 @@ _SOURCES: Final = {"visit": ("visit", "correct", "record_once"), "tap": ("tap",)
 
 _SELDOM: Final = (("erase",), ("increment", "reset"), ("ask",), ("record_once",))
 _OFTEN: Final = (("redeclare",), ("redrive", "discard"), ("retract",), ("expire",))
-_NEVER: Final = ("backfill", "drop", "verify", "spoil", "block", "explain")
+_NEVER: Final = ("backfill", "drop", "verify", "spoil", "block")
 """Runs, and what they judge: those of all actors at once have them."""
 
 _BEYOND: Final = ("erase", "increment", "reset", "ask", "record_once", "pages")

@@ -178,7 +178,6 @@ _SCANNED: Final = "run~"
 Signed = list[tuple[Row, int]]
 """Events of an image, each with its sign."""
 
-Shown = tuple[tuple[str, ...], Group, Parts]
 """What identifies an item, and what it adds to a group."""
 
 
@@ -384,23 +383,6 @@ class Truth(Cuts):
             if self.counts(declaration.name, position) and not (run and self._past(run, until, position)):
                 yield from images
 
-    def shown(self, declaration: Declaration) -> list[Shown]:
-        """What items show now: what identifies an event, an item or a group of the source, and what it adds where."""
-        source: Any = declaration.source
-        if isinstance(source, Aggregate):
-            return added_by_groups(own(declaration), self.of(source))
-        return [
-            (_key_of(declaration, item, values), group, parts)
-            for item in self._items
-            for values, sign in _events_of(item, declaration)
-            for group, parts in _added_by(declaration, values, sign)
-        ]
-
-    def changes(self, declaration: Declaration) -> int:
-        """How often events or items of a source have changed."""
-        images = [[record["dynamodb"].get(name) or {} for name in _SIGNS] for _, record in self.history]
-        return sum(any(_events_of(image, declaration) for image in both) for both in images)
-
     def _add_direct(self, groups: Groups, declaration: Declaration) -> None:
         for (name, (pk, sk)), parts in self._ledger.direct.items():
             if name == declaration.name:
@@ -536,15 +518,6 @@ def _added_by(declaration: Declaration, values: Row, sign: int) -> Counted:
     except UNCOUNTABLE:
         return []
     return [(group, {name: sign * part for name, part in parts.items()}) for group, parts in counted]
-
-
-def _key_of(declaration: Declaration, item: Image, values: Row) -> tuple[str, ...]:
-    source = declaration.source
-    return (
-        tuple(str(values[name]) for name in source.fields)
-        if isinstance(source, Event)
-        else (item["pk"]["S"], item["sk"]["S"])
-    )
 
 
 def _is_malformed(declaration: Declaration, item: Image) -> bool:

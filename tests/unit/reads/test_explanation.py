@@ -137,6 +137,22 @@ def test_a_group_that_is_over_shows_what_it_counted_in_time() -> None:
         assert (found.numbers, found.difference) == ({"n": 1}, {"n": -1})
 
 
+def test_a_line_has_the_key_of_an_event_a_group_or_an_item_and_adds_something() -> None:
+    shelves = Aggregate("shelves", STOCK, sk="ALL", pk="SHELVES", skus=Count())
+    tickets = Aggregate("tickets", Items("ticket", where=Attr("ticket").exists()), pk="T", sk="ALL", n=Count())
+    paid = Window("paid", SALE, pk="PAID", time="time", measure=Sum("price"))
+    with counters_in_memory([STOCK, shelves, tickets, paid], now=NOW) as counters:
+        counters.accept_many(SALE, [sale(2000), sale(2)])
+        counters.increment(STOCK, {"shop": "a"}, amount=3)
+        counters.table.put_item(Item={"pk": "T#1", "sk": "#", "ticket": True})
+        keys = {
+            declared.name: [line.key for line in counters.explain(declared, {}, scan=True).lines]
+            for declared in (shelves, tickets, paid)
+        }
+    event = {name: str(sale(2)[name]) for name in ("shop", "time", "id")}
+    assert keys == {"shelves": [{"shop": "a"}], "tickets": [{"pk": "T#1", "sk": "#"}], "paid": [event]}
+
+
 def test_a_window_is_explained_over_the_last_day_unless_a_span_is_given() -> None:
     with counters_in_memory([RECENT], now=NOW) as counters:
         counters.accept_many(SALE, [sale(1), sale(60 * 30)])
