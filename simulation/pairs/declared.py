@@ -366,7 +366,7 @@ class Deployments:
         draw += rng.sample(sorted(named_at_first & MEASURED.keys()), 1 if few else rng.randint(1, 2))
         # Features concern these most.
         self._among = sorted({*draw, rng.choice(("kept", "live", "per_client")), rng.choice(("taps", "held"))})
-        first = rng.sample(self._among, min(len(self._among), rng.randint(2, 4)))
+        first = rng.sample(self._among, min(len(self._among) - 1, rng.randint(2, 4)))
         self.made: list[dict[str, int]] = [{name: rng.randrange(len(FAMILIES[name])) for name in first}]
 
     def _draw_over(self, sources: Collection[str]) -> None:
