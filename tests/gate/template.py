@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-LONGEST_UNKNOWN: Final = "x" * 255
-"""Stands for a value known only at deployment: as long as the longest name of a table."""
+_KINDS: Final = {
+    "AWS::DynamoDB::GlobalTable": "table",
+    "AWS::DynamoDB::Table": "source table",
+    "AWS::Events::EventBus": "bus",
+    "AWS::S3::Bucket": "bucket",
+    "AWS::Logs::LogGroup": "log group",
+    "AWS::KMS::Key": "key",
+}
+_ELSEWHERE: Final = {"*/*": "network", "event-bus/default": "bus"}
+"""Kinds of resources that are in no template."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +38,6 @@ class Resource:
 
     def __getitem__(self, name: str) -> Any:
         return self.properties.get(name)
-
-
-@dataclass(frozen=True)
-class Allowed:
-    """One action that a role's policies allow, on one resource as the template writes it."""
-
-    action: str
-    resource: Any
 
 
 @dataclass(frozen=True)
@@ -66,8 +65,14 @@ class Template:
         alias = self.of(arn, "Lambda::Alias")
         return self.of(arn if alias is None else alias["FunctionName"], "Lambda::Function")
 
-    def allowed(self, role: Any) -> list[Allowed]:
-        """Permissions by a role's own policies."""
+    def functions(self) -> Iterator[Resource]:
+        """The functions that run our handlers."""
+        for function in self.each("Lambda::Function"):
+            if str(function["Handler"]).startswith("dynamodb_counters."):
+                yield function
+
+    def allowed(self, role: Any) -> list[tuple[str, Any]]:
+        """Actions that a role's policies allow, each on a resource as the template writes it."""
         found = self.of(role, "IAM::Role")
         if found is None:
             return []
@@ -78,7 +83,7 @@ class Template:
             if found.id in {name for one in policy["Roles"] or () for name in references(one)}
         ]
         return [
-            Allowed(action, resource)
+            (action, resource)
             for document in documents
             for statement in document["Statement"]
             if statement["Effect"] == "Allow"
@@ -100,6 +105,25 @@ class Template:
             integration = self.of(route["Target"], "ApiGatewayV2::Integration")
             if integration is not None and function.id in references(integration["IntegrationUri"]):
                 yield route
+
+    def kind(self, resource: Resource) -> str:
+        """Kind of a resource, so that templates compare: a table, a queue, a queue of dead letters, ..."""
+        if resource.type == "AWS::SQS::Queue":
+            dead = [(queue["RedrivePolicy"] or {}).get("deadLetterTargetArn") for queue in self.each("SQS::Queue")]
+            return "dead letters" if resource.id in references(dead) else "queue"
+        return _KINDS.get(resource.type, resource.id)
+
+    def named(self, resource: Any) -> str:
+        """A policy's resource, by its kind."""
+        if isinstance(resource, str):
+            return resource
+        parts = resource["Fn::Join"][1] if "Fn::Join" in resource else [resource]
+        found = self.resources.get(next(iter(references(parts[0])), ""))
+        if found is None:
+            known = "".join(part if isinstance(part, str) else "?" for part in parts)
+            return _ELSEWHERE.get(known.rpartition(":")[2], known)
+        stream = "/stream" if "StreamArn" in json.dumps(parts[0]) else ""
+        return self.kind(found) + stream + "".join(parts[1:])
 
 
 def variables(function: Resource) -> dict[str, Any]:
@@ -123,22 +147,4 @@ def references(value: Any) -> set[str]:
     if "Fn::GetAtt" in value:
         attribute = value["Fn::GetAtt"]
         found.add(attribute.split(".")[0] if isinstance(attribute, str) else attribute[0])
-    if isinstance(value.get("Fn::Sub"), str):
-        found |= set(re.findall(r"\$\{(\w+)", value["Fn::Sub"]))
     return found
-
-
-def text(value: Any, unknown: str = LONGEST_UNKNOWN) -> str:
-    """A value as deployed, with `unknown` for what is known only then."""
-    if isinstance(value, dict) and "Fn::Join" in value:
-        separator, parts = value["Fn::Join"]
-        return str(separator).join(text(part, unknown) for part in parts)
-    if isinstance(value, dict) and isinstance(value.get("Fn::Sub"), str):
-        return re.sub(r"\$\{[^}]+\}", unknown, value["Fn::Sub"])
-    return unknown if isinstance(value, dict) else str(value)
-
-
-def covers(allowed: Any, needed: Any) -> bool:
-    """Whether a policy's resource covers another, both as the template writes them."""
-    pattern = "".join(".*" if part == "*" else re.escape(part) for part in re.split(r"(\*)", json.dumps(allowed)[1:-1]))
-    return allowed == "*" or re.fullmatch(pattern, json.dumps(needed)[1:-1]) is not None

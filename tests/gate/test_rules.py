@@ -1,25 +1,22 @@
 """Nothing that we deploy breaks a rule of AWS by which data is lost, counted twice or shown to others, in silence.
 
-What AWS or cfn-lint refuses (`test_specification.py`), and what a role needs (`test_roles.py`), is no rule here.
+What AWS or cfn-lint refuses (`test_templates.py`), and what a role needs (`test_roles.py`), is no rule here.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 import pytest
 
-from examples.stacks import stacks
-from tests.gate.roles import named
-from tests.gate.template import Resource, Template, covers, listed, references, variables
+from tests.gate.template import Resource, Template, listed, references, variables
 from tests.gate.templates import names, templates
-from tests.gate.test_roles import called, functions, handler
-from tests.unit.infra.support import PROJECT, new_app, synthesized
+from tests.gate.test_roles import called, handler
+from tests.unit.infra.support import PROJECT
 
 _DAY: Final = 86_400
-_LONGEST_WINDOW: Final = 300
 _STORES: Final = ("DynamoDB::GlobalTable", "DynamoDB::Table", "SQS::Queue", "S3::Bucket")
 
 Rule = Callable[[Template], Iterator[str]]
@@ -91,32 +88,6 @@ def functions_know_the_tables_whose_streams_they_read(template: Template) -> Ite
 
 
 @rule
-def queues_lose_no_message(template: Template) -> Iterator[str]:
-    """Hidden for six timeouts and a window, tried five times, then a dead letter, which keeps its age.
-
-    https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-    """
-    for mapping, function in template.mappings("queue"):
-        queue = template.of(mapping["EventSourceArn"], "SQS::Queue")
-        assert queue is not None
-        least = 6 * function.properties.get("Timeout", 3) + _number(
-            mapping, "MaximumBatchingWindowInSeconds", _LONGEST_WINDOW
-        )
-        if not least <= queue.properties.get("VisibilityTimeout", 30) <= _DAY / 2:
-            yield f"{queue.id}: hides messages for {queue['VisibilityTimeout']} s, expected {least} to 43,200"
-        policy = queue["RedrivePolicy"] or {}
-        dead = template.of(policy.get("deadLetterTargetArn"), "SQS::Queue")
-        if dead is None or policy["maxReceiveCount"] < 5:
-            yield f"{queue.id}: no dead-letter queue, or fewer than five receives"
-        elif (dead["MessageRetentionPeriod"] or 0) <= (queue["MessageRetentionPeriod"] or 4 * _DAY):
-            yield f"{dead.id}: keeps messages no longer than {queue.id}"
-        # Lambda ends a chain of about 16 invocations: what is sent again as often becomes a dead letter.
-        for one in template.allowed(function["Role"]):
-            if one.action == "sqs:SendMessage" and covers(one.resource, {"Fn::GetAtt": [queue.id, "Arn"]}):
-                yield f"{function.id}: sends to {queue.id}, which invokes it"
-
-
-@rule
 def what_nothing_else_stores_is_retained(template: Template) -> Iterator[str]:
     """Tables, queues and buckets hold what was answered with 202: they outlive their stack and a replacement."""
     for resource in template.each(*_STORES):
@@ -144,127 +115,55 @@ def tables_can_be_counted_and_restored(template: Template) -> Iterator[str]:
             yield f"{table.id}: {settings}"
 
 
-class Alarm(NamedTuple):
-    """An alarm at or above a threshold, or below 1; `missing` is what silence means."""
-
-    metric: str
-    of: str
-    statistic: str = "Maximum"
-    threshold: float = 1
-    minutes: int = 5
-    missing: str = "notBreaching"
-
-
-_BELOW: Final = ("PolledEventCount", "GroupsVerified")
-_GIVEN_UP: Final = ("DestinationDeliveryFailures", "function", "Sum")
-_POLLED: Final = ("PolledEventCount", "SampleCount", 1, 15, "breaching")
-_METERED: Final = ("Sum", 1, 45, "breaching")
-ALARMS: Final = {
-    "LagAlarm": Alarm("IteratorAge", "function", threshold=3_600_000),
-    "PollingAlarm": Alarm(_POLLED[0], "mapping of table/stream", *_POLLED[1:]),
-    "DroppedAlarm": Alarm(*_GIVEN_UP),
-    # Waiting is reported every 15 minutes, and nothing else: a value in 45 is enough.
-    "UncountedAlarm": Alarm("Uncounted", "service", minutes=45),
-    "DefinitionAlarm": Alarm("DefinitionChanged", "service"),
-    "WatchAlarm": Alarm("Errors", "alias", *_METERED),
-    "SourcePollingAlarm": Alarm(_POLLED[0], "mapping of source table/stream", *_POLLED[1:]),
-    "DriftAlarm": Alarm("Drift", "service", missing="ignore"),
-    "VerifierAlarm": Alarm("Errors", "function", *_METERED),
-    "VerificationAlarm": Alarm("GroupsVerified", "service", "SampleCount", 1, 72 * 60, "breaching"),
-    "CrossingsWaitAlarm": Alarm("IteratorAge", "function", threshold=900_000),
-    "CrossingsPollingAlarm": Alarm(_POLLED[0], "mapping of table/stream", *_POLLED[1:]),
-    "CrossingsGivenUpAlarm": Alarm("OnFailureDestinationDeliveredEventCount", "mapping of table/stream", "Sum"),
-    "CrossingsDroppedAlarm": Alarm(*_GIVEN_UP),
-    "CrossingsUndeliverableAlarm": Alarm("CrossingsUndeliverable", "service", "Sum"),
-    "DeadLettersAlarm": Alarm("ApproximateNumberOfMessagesVisible", "dead letters"),
-    "WaitingAlarm": Alarm("ApproximateAgeOfOldestMessage", "queue", threshold=900),
-    "RetryingAlarm": Alarm("OldestUnfinished", "service", threshold=900, minutes=15),
-}
-"""Every alarm, by its section of the runbook."""
-_WATCHED: Final = {
-    "aggregator": ("LagAlarm", "PollingAlarm", "DroppedAlarm", "UncountedAlarm", "DefinitionAlarm", "WatchAlarm"),
-    "ingest_queue": ("DeadLettersAlarm", "WaitingAlarm", "RetryingAlarm"),
-    "notifier": tuple(name for name in ALARMS if name.startswith("Crossings")),
-    "source": ("SourcePollingAlarm",),
-    "verifier": ("DriftAlarm", "VerifierAlarm", "VerificationAlarm"),
-}
-"""The alarms of handlers; those of a source table are the aggregator's."""
 _RUNBOOK: Final = " Runbook: docs/runbook.md#"
 
 
+def _sections(template: Template) -> Iterator[tuple[str, Resource]]:
+    """Our alarms, each with its section of the runbook."""
+    for alarm in template.each("CloudWatch::Alarm"):
+        if section := str(alarm["AlarmDescription"]).partition(_RUNBOOK)[2]:
+            yield section, alarm
+
+
 @rule
-def alarms_are_those_of_the_table(template: Template) -> Iterator[str]:
-    """Each handler has its alarms, which act if they can; those of retained queues stay."""
-    present = {handler(function).partition(",")[0]: function for function in functions(template)}
-    if "aggregator" in present and "SOURCE_TABLE_ARN" in variables(present["aggregator"]):
-        present["source"] = present["aggregator"]
-    wanted = {name.lower(): (ALARMS[name], one) for key, one in present.items() for name in _WATCHED.get(key, ())}
-    alarms = {
-        str(alarm["AlarmDescription"]).partition(_RUNBOOK)[2]: alarm for alarm in template.each("CloudWatch::Alarm")
-    }
-    yield from (f"no alarm with a link to {name}" for name in wanted.keys() - alarms.keys())
-    if any(template.each("SNS::Topic")) and not any(alarm["AlarmActions"] for alarm in alarms.values()):
-        yield "a topic, and no alarm with an action"
-    for name, alarm in alarms.items():
-        if name not in wanted:
-            # The user's own.
-            yield from [f"{alarm.id}: {name}"] if name else []
-            continue
-        known, function = wanted[name]
-        periods, below = alarm["EvaluationPeriods"], known.metric in _BELOW
-        settings = Alarm(
-            alarm["MetricName"],
-            _watched(template, alarm, function),
-            alarm["Statistic"],
-            alarm["Threshold"],
-            alarm["Period"] * periods // 60,
-            alarm["TreatMissingData"],
-        )
-        datapoints = 1 if known.metric == "Uncounted" else periods
-        comparison = "LessThanThreshold" if below else "GreaterThanOrEqualToThreshold"
-        if (*settings, alarm["DatapointsToAlarm"] or periods, alarm["ComparisonOperator"]) != (
-            *(*known, datapoints),
-            comparison,
-        ):
-            yield f"{alarm.id}: {settings}"
-        if known.of in ("queue", "dead letters") and alarm.document.get("DeletionPolicy") != "Retain":
-            yield f"{alarm.id}: goes before its queue"
-
-
-def _watched(template: Template, alarm: Resource, function: Resource) -> str:
-    """What an alarm watches; "" if its metric does not exist.
+def alarms_watch_what_there_is(template: Template) -> Iterator[str]:
+    """What an alarm watches is emitted, by who is deployed; of what does not exist, it would never fire.
 
     https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
     """
+    for _, alarm in _sections(template):
+        if not _exists(template, alarm):
+            yield f"{alarm.id}: {alarm['MetricName']} of {alarm['Dimensions']}"
+
+
+def _exists(template: Template, alarm: Resource) -> bool:
     dimensions = {one["Name"]: one["Value"] for one in alarm["Dimensions"]}
+    ours = [*template.functions()]
     match [*dimensions]:
         case ["service"]:
-            service = [
-                one for one in functions(template) if variables(one)["POWERTOOLS_SERVICE_NAME"] == dimensions["service"]
-            ]
-            emitted = {name for one in service for name in called(handler(one)).metrics}
-            return "service" if alarm["MetricName"] in emitted else ""
+            service = [one for one in ours if variables(one)["POWERTOOLS_SERVICE_NAME"] == dimensions["service"]]
+            return any(alarm["MetricName"] in called(handler(one)).metrics for one in service)
         case ["FunctionName"]:
-            return "function" if dimensions["FunctionName"] == {"Ref": function.id} else ""
+            return dimensions["FunctionName"] in [{"Ref": one.id} for one in ours]
         case ["FunctionName", "Resource"]:
             # Lambda meters each invocation by what was invoked: a rule has to invoke the alias.
             invoked = [target["Arn"] for one in template.each("Events::Rule") for target in one["Targets"] or ()]
             aliases = [alias for arn in invoked if (alias := template.of(arn, "Lambda::Alias"))]
-            names = [{"Fn::Join": ["", [one["FunctionName"], f":{one['Name']}"]]} for one in aliases]
-            return "alias" if dimensions["Resource"] in names else ""
+            known = [{"Fn::Join": ["", [one["FunctionName"], f":{one['Name']}"]]} for one in aliases]
+            return dimensions["Resource"] in known
         case ["EventSourceMappingUUID"]:
             mapping = template.of(dimensions["EventSourceMappingUUID"], "Lambda::EventSourceMapping")
             # Lambda emits these only if the mapping asks for them.
-            if mapping is not None and mapping["MetricsConfig"] == {"Metrics": ["EventCount"]}:
-                return f"mapping of {named(template, mapping['EventSourceArn'])}"
+            return mapping is not None and mapping["MetricsConfig"] == {"Metrics": ["EventCount"]}
         case ["QueueName"]:
-            return named(template, dimensions["QueueName"])
-    return ""
+            return template.of(dimensions["QueueName"], "SQS::Queue") is not None
+    return False
 
 
 def test_every_alarm_has_a_section_of_the_runbook() -> None:
     page = (PROJECT / "docs" / "runbook.md").read_text()
-    assert {*re.findall(r"^### (\w+)\n\n.+", page, re.MULTILINE)} == {*ALARMS}
+    linked = {section for template in templates().values() for section, _ in _sections(template)}
+    assert {name.lower() for name in re.findall(r"^### (\w+)\n\n.+", page, re.MULTILINE)} == linked
 
 
 @rule
@@ -315,16 +214,3 @@ def test_a_template_keeps_the_rules(template: str) -> None:
     asked = {name for chosen, name in CHOSEN if chosen == template}
     assert {name: findings for name, findings in found.items() if findings and name not in asked} == {}
     assert all(found[name] for name in asked)
-
-
-def test_deployments_in_one_account_share_no_metric() -> None:
-    """https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html says what one is."""
-    stack = stacks()["CountersBlog"]
-    services: list[set[str]] = []
-    for name in ("Dev", "Prod"):
-        template = Template(name, dict(synthesized(stack(new_app(), name)).to_json()))
-        functions = template.each("Lambda::Function")
-        services.append({variables(function)["POWERTOOLS_SERVICE_NAME"] for function in functions})
-    dev, prod = services
-    assert dev
-    assert dev.isdisjoint(prod)

@@ -1,4 +1,4 @@
-"""Packages that we install, build and deploy are locked, listed and the same every time."""
+"""Packages that we install, build and deploy are locked, listed and the same every time; the oldest ones do, too."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import venv
 import zipfile
 from importlib.metadata import version
 from pathlib import Path
@@ -27,6 +28,16 @@ _LOCKS = ("requirements.txt", "package-lock.json")
 _PINNED = re.compile(
     r"(?m)^([\w.-]+)(?:\[[^]]*\])?==([^ ;\\\n]+)(?: ; ([^\\\n]*[^\\\n ]))?( \\\n    --hash=sha256:[0-9a-f]{64})?"
 )
+
+_REQUIREMENT = re.compile(r"([\w-]+)>=([\d.]+)")
+_BESIDE = ("hypothesis==", "moto[", "pytest==")
+"""Packages that only the tests' templates need."""
+_PROGRAM = """
+import sys
+sys.path[:0] = ["infra", "lambdas", "."]
+from tests.gate.templates import templates
+print(len(templates()), "templates")
+"""
 
 
 def pinned(name: str) -> dict[str, re.Match[str]]:
@@ -173,3 +184,26 @@ def test_the_bill_lists_what_is_needed_and_what_is_brought_along(bill: dict[str,
     assert {"pytest", "moto", "hatchling", "ruff"}.isdisjoint(components)
     known = {bill["metadata"]["component"]["bom-ref"], *(one["bom-ref"] for one in bill["components"])}
     assert {one for part in bill["dependencies"] for one in (part["ref"], *part["dependsOn"])} == known
+
+
+def oldest() -> dict[str, str]:
+    """The lowest version of each dependency."""
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    found = (_REQUIREMENT.match(requirement) for requirement in project["dependencies"])
+    return {match[1]: match[2] for match in found if match}
+
+
+def test_the_page_says_which_cdk_is_the_oldest() -> None:
+    assert f"`aws-cdk-lib` {oldest()['aws-cdk-lib']} or newer" in (PROJECT / "docs" / "faq.md").read_text()
+
+
+@pytest.mark.skipif("NIGHT" not in os.environ, reason="installs the oldest dependencies: set NIGHT=1")
+def test_the_oldest_dependencies_build_every_template(tmp_path: Path) -> None:
+    venv.create(tmp_path, with_pip=True)
+    python = str(tmp_path / "bin" / "python")
+    wanted = [f"{name}=={version}" for name, version in oldest().items()]
+    others = [line for line in (PROJECT / "requirements.in").read_text().splitlines() if line.startswith(_BESIDE)]
+    for arguments in (["-m", "pip", "install", "--quiet", *wanted, *others], ["-B", "-c", _PROGRAM]):
+        done = subprocess.run([python, *arguments], cwd=PROJECT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+    assert "templates" in done.stdout

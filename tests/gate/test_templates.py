@@ -1,13 +1,15 @@
-"""Each construct with its defaults and with every argument: templates change only on purpose.
+"""Each construct with its defaults and with every argument: templates change only on purpose, and are valid.
 
 `make snapshot` rewrites the files; review them like code.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 from pathlib import Path, PurePath
+from typing import Final
 
 import pytest
 from aws_cdk import Stack
@@ -15,10 +17,18 @@ from aws_cdk import aws_lambda as lambda_
 
 from cdk_dynamodb_counters import StreamAggregator, _staging, runtime_code
 from cdk_dynamodb_counters.testing import stable_template
-from tests.gate.templates import BUILDS, built
+from tests.gate.templates import BUILDS, CONSTRUCTS, GIVEN, built, names, templates
 from tests.unit.infra.support import PROJECT, build, new_stack, synthesized
 
 SNAPSHOTS = PROJECT / "tests" / "snapshots"
+IGNORED: Final = {
+    "W3005": "CDK makes a function depend on both its role and the role's policy; the redundancy is harmless.",
+}
+_ELSEWHERE: Final = {
+    ("DedupCounterTable", "table"): "excludes all others; test_dedup_counter_table",
+    ("EventIngest", "http_api"): "CountersBlog, whose API serves both",
+}
+"""Arguments that no build gives, and the template that shows them."""
 
 
 @pytest.mark.snapshot
@@ -52,3 +62,24 @@ def test_a_change_of_the_packaged_code_changes_nothing(monkeypatch: pytest.Monke
     _staging.stage.cache_clear()
     assert synthesized(stack).to_json() != before
     assert stable_template(stack) == stable
+
+
+@pytest.mark.night
+@pytest.mark.parametrize("template", names())
+def test_a_template_fits_the_specification(template: str) -> None:
+    """CloudFormation's, as cfn-lint ships it."""
+    cfnlint = pytest.importorskip("cfnlint.api", reason="`make nightly` installs it")
+    config = cfnlint.ManualArgs(regions=["us-east-1"], ignore_checks=list(IGNORED))
+    assert cfnlint.lint(json.dumps(templates()[template].document), config=config) == []
+
+
+def test_the_templates_show_every_argument() -> None:
+    assert templates()
+    wanted = {
+        (construct.__name__, name)
+        for construct in CONSTRUCTS
+        for name, parameter in inspect.signature(construct.__init__).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    }
+    missing = {(construct, name) for construct, name in wanted if name not in GIVEN[construct]}
+    assert missing == {*_ELSEWHERE}
