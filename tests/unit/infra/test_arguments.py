@@ -26,7 +26,7 @@ from cdk_dynamodb_counters import (
     WindowedCounter,
     runtime_code,
 )
-from dynamodb_counters._declarations import ActiveMembers, Event, Threshold
+from dynamodb_counters._declarations import Event, Threshold
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import (
     POPULAR,
@@ -34,6 +34,7 @@ from tests.unit.infra.support import (
     ROLLING,
     SITE,
     TOP,
+    USERS,
     VIEW,
     VIEWS,
     build,
@@ -43,7 +44,6 @@ from tests.unit.infra.support import (
 )
 
 _SPANNING = Event("span", pk="S#{limit}", sk="T#{time}")
-USERS = ActiveMembers("users", VIEW, member="clientId", time="time")
 _KNOWN = Threshold("known", TOP, at=[10])
 _PAGE = {"title": "Blog", "total": SITE, "top": TOP, "window": ROLLING}
 

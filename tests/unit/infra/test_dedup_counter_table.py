@@ -1,28 +1,38 @@
-"""The table's settings and grants, and existing tables."""
+"""The table's settings and grants, existing tables, and where a table is used: elsewhere its name means another one."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
-from aws_cdk import Acknowledgment, RemovalPolicies, RemovalPolicy, Stack, Validations
+from aws_cdk import Acknowledgment, App, Environment, RemovalPolicies, RemovalPolicy, Stack, Validations
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
-from aws_cdk.assertions import Annotations, Match
+from aws_cdk.assertions import Annotations, Match, Template
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
+from dynamodb_counters._declarations.codec import decode
 from tests.unit.infra.support import (
+    ARN,
+    HERE,
+    OURS,
     STREAM_ARN,
+    THEIRS,
+    THERE,
     TOP,
     VIEW,
+    VIEWS,
     actions,
     build,
     each,
     environment,
     imported,
+    new_app,
     new_role,
     new_stack,
+    own_table,
     properties,
     statements,
     synthesized,
@@ -66,14 +76,13 @@ def test_a_table_that_nothing_aggregates_is_warned_of() -> None:
 
 
 def test_grants_on_an_imported_table_cover_the_indexes_it_is_said_to_have(stack: Stack, role: iam.Role) -> None:
-    arn = STREAM_ARN.partition("/stream")[0]
-    table = imported(stack, table_name=None, table_arn=arn, global_indexes=["ranking"])
+    table = imported(stack, table_name=None, table_arn=ARN, global_indexes=["ranking"])
     counters = DedupCounterTable(stack, "Counters", table=table)
     counters.grant_accept(role, VIEW)
     counters.grant_read(role)
     granted = {action: one["Resource"] for one in statements(synthesized(stack)) for action in actions(one)}
-    assert granted.pop("dynamodb:Query") == [arn, f"{arn}/index/*"]
-    assert {*granted.values()} == {arn}
+    assert granted.pop("dynamodb:Query") == [ARN, f"{ARN}/index/*"]
+    assert {*granted.values()} == {ARN}
 
 
 def test_grantee_in_another_account_stands_in_the_policy_of_the_table() -> None:
@@ -108,7 +117,6 @@ def test_an_index_is_as_warm_as_its_table_unless_it_says_otherwise(stack: Stack)
     assert units == [[9000, 9000], [9000, 5000], [9000, 9000]]
 
 
-ARN = STREAM_ARN.partition("/stream")[0]
 HANDLES: dict[str, Callable[[Stack], DedupCounterTable]] = {
     "name": lambda stack: DedupCounterTable.from_table_name(stack, "Counters", "events"),
     "arn": lambda stack: DedupCounterTable.from_table_arn(stack, "Counters", ARN),
@@ -130,3 +138,44 @@ def test_an_app_that_only_reads_needs_no_stream(handle: str, stack: Stack) -> No
     build(EventIngest, stack, table=counters)
     counters.grant_accept(new_role(stack), VIEW)
     Annotations.from_stack(stack).has_no_warning("*", Match.any_value())
+
+
+def stack_at(app: App, name: str, account: str | None = OURS, region: str | None = HERE, **more: Any) -> Stack:
+    return Stack(app, name, env=Environment(account=account, region=region), **more)
+
+
+def counted(stack: Stack) -> DedupCounterTable:
+    counters = build(DedupCounterTable, stack)
+    build(StreamAggregator, stack, table=counters)
+    return counters
+
+
+def test_resources_in_the_same_place_or_known_by_their_arn_give_no_name() -> None:
+    app = new_app()
+    stack = stack_at(app, "Counts")
+    counters = counted(stack)
+    build(CounterApi, stack_at(app, "Api"), table=counters)
+    counters.grant_accept(iam.Role.from_role_arn(stack, "Theirs", f"arn:aws:iam::{THEIRS}:role/writer"), VIEW)
+    [table] = Template.from_stack(stack).find_resources("AWS::DynamoDB::GlobalTable").values()
+    assert "TableName" not in table["Properties"]
+
+
+def test_stacks_without_account_and_region_share_a_table() -> None:
+    app = new_app()
+    counters = counted(Stack(app, "Counts"))
+    build(CounterApi, Stack(app, "Api"), table=counters)
+    app.synth()
+
+
+def test_an_ingest_on_a_replica_knows_that_the_primary_is_counted() -> None:
+    app = new_app()
+    here, there = stack_at(app, "Here"), stack_at(app, "There", region=THERE)
+    table = own_table(here, table_name="events", replicas=[dynamodb.ReplicaTableProps(region=THERE)])
+    copy = build(DedupCounterTable, there, table=table.replica(THERE))
+    build(EventIngest, there, table=copy)
+    build(CounterApi, there, table=copy)
+    build(StreamAggregator, here, table=build(DedupCounterTable, here, table=table), aggregates=[VIEWS])
+    app.synth()
+    Annotations.from_stack(there).has_no_warning("*", Match.any_value())
+    variables = [one["Environment"]["Variables"] for one in each(Template.from_stack(there), "AWS::Lambda::Function")]
+    assert [one.name for one in decode(variables[0]["AGGREGATES"])] == ["views"]

@@ -1,4 +1,4 @@
-"""The HTTP constructs: no endpoint is public by accident, roles are narrow, renaming loses nothing."""
+"""The HTTP constructs: how long a queue keeps messages, what is public, and whose claims are whose fields."""
 
 from __future__ import annotations
 
@@ -9,49 +9,26 @@ from typing import Any
 
 import pytest
 from aws_cdk import CfnParameter, Duration, Stack
-from aws_cdk.assertions import Annotations, Match, Template
-from aws_cdk.aws_apigatewayv2 import HttpMethod, HttpNoneAuthorizer
+from aws_cdk.assertions import Annotations, Match
+from aws_cdk.aws_apigatewayv2 import HttpNoneAuthorizer
 from aws_cdk.aws_lambda import FunctionOptions
 
-from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, LivePage
-from dynamodb_counters import ActiveMembers
+from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest
 from simulation.aws.queue_messages import HIDDEN_SECONDS, KEPT_SECONDS, MOST_BYTES, MOST_RECEIVES
-from tests.unit.infra.places import AUTHORIZERS, JOB, JOBS, Place
 from tests.unit.infra.support import (
-    PROJECT,
-    ROLLING,
-    SITE,
-    TOP,
+    AUTHORIZERS,
+    JOB,
+    JOBS,
+    PAGE,
+    USERS,
     VIEW,
+    Place,
     build,
     declared,
     each,
     new_stack,
     synthesized,
 )
-
-POST = HttpMethod.POST
-_PAGE = (PROJECT / "docs" / "threat-model.md").read_text()
-_ORIGIN, _SIGNING_KEY = "from-cloudfront", "signs-tokens"
-_INGEST_PAGE = PROJECT / "docs" / "constructs" / "event-ingest.md"
-OLD = "arn:aws:sqs:us-east-1:123456789012:Blog-IngestQueue"
-USERS = ActiveMembers("users", VIEW, member="clientId", time="time")
-PAGE = LivePage(title="Blog", total=SITE, top=TOP, window=ROLLING, active=USERS)
-
-
-def http_stack(authorizer: Any, **ingest: Any) -> Stack:
-    stack = new_stack()
-    counters = build(DedupCounterTable, stack)
-    chosen = {} if authorizer is None else {"authorizer": authorizer}
-    build(CounterApi, stack, table=counters, **chosen)
-    build(EventIngest, stack, table=counters, **chosen, **ingest)
-    return stack
-
-
-def kinds(template: Template) -> set[str]:
-    routes = each(template, "AWS::ApiGatewayV2::Route")
-    assert len(routes) == 4
-    return {route["AuthorizationType"] for route in routes}
 
 
 def _queues(stack: Stack | EventIngest) -> tuple[Any, Any]:
@@ -104,9 +81,10 @@ def test_messages_are_kept_as_long_as_their_event_or_five_receives_take(
     assert queue["VisibilityTimeout"] >= 6 * seconds + window
 
 
-def test_a_public_endpoint_is_warned_of() -> None:
-    stack = http_stack(HttpNoneAuthorizer())
-    assert kinds(synthesized(stack)) == {"NONE"}
+def test_a_public_endpoint_is_warned_of(stack: Stack, counters: DedupCounterTable) -> None:
+    for construct in (CounterApi, EventIngest):
+        build(construct, stack, table=counters, authorizer=HttpNoneAuthorizer())
+    assert {route["AuthorizationType"] for route in each(synthesized(stack), "AWS::ApiGatewayV2::Route")} == {"NONE"}
     found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("The endpoint is public"))
     assert len(found) == 2
 

@@ -1,19 +1,135 @@
-"""What an aggregator counts, emulates and meters, and for how long what Lambda gives up on is kept."""
+"""What an aggregator counts, wherever it is declared, of its own and other tables; what crosses, and what it meters."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
-from aws_cdk import Duration, Stack
+from aws_cdk import Acknowledgment, Duration, Stack, Validations
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from aws_cdk.assertions import Annotations, Match
+from aws_cdk.aws_sns import Topic
 
-from cdk_dynamodb_counters import CounterApi, DedupCounterTable, StreamAggregator
-from dynamodb_counters._declarations import Counter
-from dynamodb_counters._declarations.codec import described
+from cdk_dynamodb_counters import (
+    CounterApi,
+    DedupCounterTable,
+    EventIngest,
+    StreamAggregator,
+    ThresholdEvents,
+    WindowedCounter,
+)
+from dynamodb_counters._declarations import Aggregate, Count, Counter, Distinct, Threshold, Window
+from dynamodb_counters._declarations.codec import decode, described
 from dynamodb_counters._http.resources import openapi
-from tests.unit.infra.support import ROLLING, VIEW, VIEWS, build, new_stack, synthesized
+from dynamodb_counters.errors import InvalidArgumentError
+from tests.unit.infra.support import (
+    ACTIVE,
+    ARN,
+    MEMO,
+    ORDERS,
+    PLAYERS,
+    POPULAR,
+    ROLLING,
+    SITE,
+    STREAM_ARN,
+    VIEW,
+    VIEWS,
+    actions,
+    build,
+    declared,
+    each,
+    environment,
+    new_app,
+    new_stack,
+    own_table,
+    statements,
+    synthesized,
+)
+
+
+def test_window_of_another_stack_reaches_the_aggregator_whichever_comes_first() -> None:
+    """It may stand in another stack than the table, too."""
+    app = new_app()
+    before, data, home, after = (Stack(app, name) for name in ("Before", "Data", "Home", "After"))
+    for stack in (before, after):
+        Topic(stack, "Something")  # CloudFormation refuses an empty stack
+    counters = DedupCounterTable(data, "Counters")
+    WindowedCounter(before, "Rolling", table=counters, window=ROLLING)
+    aggregator = StreamAggregator(home, "Aggregator", table=counters, aggregates=[VIEWS])
+    late = Window("late", VIEW, pk="CLIENT#{clientId}", time="time")
+    WindowedCounter(after, "Late", table=counters, window=late)
+    aggregator.add_aggregate(SITE)
+    assert declared(synthesized(home)) == ["late", "rolling", "site", "views"]
+
+
+def test_the_aggregator_knows_what_attributes_of_its_events_must_be() -> None:
+    stack = new_stack()
+    sale = replace(VIEWS, source=replace(VIEW, attributes={"url": str, "time": datetime, "clientId": str}))
+    counters = DedupCounterTable(stack, "Counters")
+    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[sale])
+    assert decode(environment(synthesized(stack))["DECLARATIONS"]) == (sale,)
+
+
+@pytest.mark.usefixtures("aggregator")
+def test_a_second_aggregator_of_a_class_of_its_own_is_refused(stack: Stack, counters: DedupCounterTable) -> None:
+    class Own(StreamAggregator):
+        pass
+
+    with pytest.raises(InvalidArgumentError, match=r"one StreamAggregator per table.*'Test/Aggregator'"):
+        Own(stack, "Second", table=counters)
+
+
+def test_aggregates_of_several_parts_and_over_others_may_come_in_any_order(aggregator: StreamAggregator) -> None:
+    aggregator.add_aggregate(ACTIVE)
+    aggregator.add_aggregate(PLAYERS)
+    aggregator.add_aggregate(Distinct("visitors", VIEW, pk="URL#{url}", sk="VISITORS", member="clientId"))
+    assert declared(synthesized(aggregator)) == ["active", "players", "views", "visitors", "visitors-members"]
+
+
+def test_declarations_over_an_event_are_known_where_it_comes_in(stack: Stack, counters: DedupCounterTable) -> None:
+    build(EventIngest, stack, table=counters)
+    other = Aggregate("notes", MEMO, pk="NOTES", sk="STATISTICS", measures={"notes": Count()})
+    build(StreamAggregator, stack, table=counters, aggregates=[VIEWS, PLAYERS, ACTIVE, other])
+    build(WindowedCounter, stack, table=counters)
+    assert _counting(stack) == [(PLAYERS, ROLLING, VIEWS)] * 2
+
+
+def test_events_that_nothing_counts_have_no_declarations_to_fit(stack: Stack, counters: DedupCounterTable) -> None:
+    build(StreamAggregator, stack, table=counters)
+    build(EventIngest, stack, table=counters, event=MEMO)
+    assert _counting(stack) == []
+
+
+def _counting(stack: Stack) -> list[Any]:
+    functions = each(synthesized(stack), "AWS::Lambda::Function")
+    variables = [function["Environment"]["Variables"] for function in functions]
+    return [decode(known["AGGREGATES"]) for known in variables if "AGGREGATES" in known]
+
+
+def test_declarations_that_an_api_shows_uncounted_are_a_warning(stack: Stack, counters: DedupCounterTable) -> None:
+    # Any construct may come first: synth warns once everything is declared.
+    build(CounterApi, stack, table=counters, shown=[VIEWS, ROLLING, SITE, PLAYERS])
+    build(CounterApi, stack, table=counters, shown=[VIEWS, ROLLING], construct_id="Counted")
+    incremented = build(CounterApi, stack, table=counters, shown=[SITE], construct_id="Incremented")
+    build(EventIngest, stack, table=counters)
+    build(EventIngest, stack, table=counters, event=MEMO, construct_id="Notes")
+    build(WindowedCounter, stack, table=counters)
+    build(StreamAggregator, stack, table=counters)
+    id_ = "Annotation::dynamodb-counters:nothingCounts"
+    Validations.of(incremented).acknowledge(Acknowledgment(id=id_, reason="It is incremented."))
+
+    found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("^Nothing in this app counts"))
+
+    assert {message.id: str(message.entry.data).partition(":")[0] for message in found} == {
+        "/Test/Api": "Nothing in this app counts 'players', 'site', which this API shows",
+        "/Test/Notes": "Nothing in this app counts 'memo', which this ingest takes",
+    }
 
 
 def test_a_counter_is_all_that_a_deployment_needs_and_an_api_serves_it(stack: Stack) -> None:
@@ -75,3 +191,104 @@ def test_metrics_take_what_those_of_cdk_take(stack: Stack, counters: DedupCounte
     assert aggregator.metric("Records").period.to_seconds() == 300
     with pytest.raises(TypeError, match="statistik"):
         aggregator.metric("LateEvents", statistik="Maximum")
+
+
+KEY_ARN = "arn:aws:kms:us-east-1:123456789012:key/12345678-1234-1234-1234-123456789012"
+
+
+def counting(stack: Stack, source: Any, **arguments: Any) -> StreamAggregator:
+    """Build an aggregator of a source table."""
+    return build(StreamAggregator, stack, **{"source_table": source, "aggregates": [ORDERS], **arguments})
+
+
+def test_an_import_is_known_by_its_stream_as_its_records_name_it(stack: Stack) -> None:
+    source = dynamodb.Table.from_table_attributes(stack, "Orders", table_name="events", table_stream_arn=STREAM_ARN)
+    counting(stack, source)
+    assert environment(synthesized(stack))["SOURCE_TABLE_ARN"] == ARN
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_imports_that_a_key_encrypts_name_it_and_synth_says_so(stack: Stack, is_named: bool) -> None:
+    """Without a permission on the key of the bucket, what Lambda gives up on is lost, and shows after 23 hours."""
+    key = kms.Key.from_key_arn(stack, "Key", KEY_ARN) if is_named else None
+    bucket = s3.Bucket.from_bucket_attributes(stack, "Failures", bucket_name="failures", encryption_key=key)
+    source = dynamodb.Table.from_table_attributes(
+        stack, "Orders", table_name="events", table_stream_arn=STREAM_ARN, encryption_key=key
+    )
+    own = dynamodb.TableV2.from_table_attributes(
+        stack, "Own", table_name="own", table_stream_arn=STREAM_ARN.replace("events", "own")
+    )
+    table = DedupCounterTable(stack, "Counters", table=own)
+    counting(stack, source, table=table, on_failure_bucket=bucket)
+    found = Annotations.from_stack(stack).find_info("*", Match.string_like_regexp("encryption_key="))
+    expected = ["/Test/Own"] if is_named else ["/Test/Own", "/Test/Orders", "/Test/Aggregator/Role"]
+    assert sorted(message.id for message in found) == sorted(expected)
+    granted = {
+        action for one in statements(synthesized(stack)) if one["Resource"] == KEY_ARN for action in actions(one)
+    }
+    assert ({"kms:Decrypt", "kms:GenerateDataKey*"} <= granted) == is_named
+
+
+def test_counts_may_lie_in_a_table_of_the_first_version(stack: Stack) -> None:
+    counters = DedupCounterTable(stack, "Counters", table=own_table(stack, dynamodb.Table))
+    build(StreamAggregator, stack, table=counters)
+    template = synthesized(stack)
+    [logical_id] = template.find_resources("AWS::DynamoDB::Table")
+    [mapping] = each(template, "AWS::Lambda::EventSourceMapping")
+    assert mapping["EventSourceArn"] == {"Fn::GetAtt": [logical_id, "StreamArn"]}
+
+
+LOUD = Threshold("busy", SITE, at=[Decimal("0.8"), 1], direction="both", once=True)
+
+
+def functions(stack: Stack) -> dict[str, dict[str, Any]]:
+    return {one["Handler"].split(".")[-2]: one for one in each(synthesized(stack), "AWS::Lambda::Function")}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_the_aggregator_knows_the_thresholds_whichever_comes_first(stack: Stack, is_first: bool) -> None:
+    counters = build(DedupCounterTable, stack)
+    steps: list[Callable[[], object]] = [
+        lambda: build(ThresholdEvents, stack, table=counters, thresholds=[LOUD, POPULAR]),
+        lambda: build(StreamAggregator, stack, table=counters, aggregates=[VIEWS, SITE]),
+    ]
+    for step in steps if is_first else reversed(steps):
+        step()
+    variables = functions(stack)["aggregator"]["Environment"]["Variables"]
+    found = {one.name: getattr(one, "_thresholds", ()) for one in decode(variables["DECLARATIONS"])}
+    assert {name: [one.name for one in armed] for name, armed in found.items()} == {
+        "views": ["popular"],
+        "site": ["busy"],
+    }
+
+
+def rule(stack: Stack) -> dict[str, Any]:
+    """The rule for crossings."""
+    told = (one for one in each(synthesized(stack), "AWS::Events::Rule") if "EventPattern" in one)
+    [found] = [one for one in told if one["EventPattern"]["detail-type"] == ["Threshold Crossed"]]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "detail"),
+    [
+        ({}, None),
+        ({"threshold": POPULAR}, {"threshold": ["popular"]}),
+        ({"level": 100}, {"level": [{"numeric": ["=", 100]}]}),
+        (
+            {"threshold": LOUD, "level": Decimal("0.8"), "direction": "down"},
+            {"threshold": ["busy"], "level": [{"numeric": ["=", 0.8]}], "direction": ["down"]},
+        ),
+        ({"level": Decimal("1.0")}, {"level": [{"numeric": ["=", 1]}]}),
+    ],
+    ids=["all", "a threshold", "a level", "a level downwards", "a whole level"],
+)
+def test_a_rule_matches_crossings_of_this_table(stack: Stack, arguments: dict[str, Any], detail: object) -> None:
+    counters = build(DedupCounterTable, stack)
+    build(StreamAggregator, stack, table=counters, aggregates=[VIEWS, SITE])
+    build(ThresholdEvents, stack, table=counters, thresholds=[POPULAR, LOUD]).on_crossed("Rule", **arguments)
+    pattern = rule(stack)["EventPattern"]
+    assert (pattern["source"], pattern["detail-type"]) == (["dynamodb-counters"], ["Threshold Crossed"])
+    [[table, attribute]] = [one["Fn::GetAtt"] for one in pattern["resources"]]
+    assert (table[:13], attribute) == ("CountersTable", "Arn")
+    assert pattern.get("detail") == detail

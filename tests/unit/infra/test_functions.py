@@ -1,4 +1,4 @@
-"""CDK's options of functions: each brings the permissions it needs, no more."""
+"""Functions: CDK's options bring the permissions they need, no more; each construct has a name of its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aws_cdk import Stack
+from aws_cdk import NestedStack, Stack, Stage
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
@@ -83,3 +83,20 @@ def test_all_variables_are_known_that_handlers_read() -> None:
 def test_a_memory_of_nothing_is_no_default(stack: Stack, counters: DedupCounterTable, construct: Any) -> None:
     build(construct, stack, table=counters, function_options=FunctionOptions(memory_size=0))
     assert {function["MemorySize"] for function in each(synthesized(stack), "AWS::Lambda::Function")} == {0}
+
+
+_LONGEST = "x" * (255 - len("Test/"))
+_REFUSED = ("Zähler", "Zöhler", "x" * 250 + "a", "x" * 250 + "b", "日本", "東京")
+
+
+def test_a_stage_and_a_nested_stack_are_named_as_deployed() -> None:
+    stack = Stack(Stage(new_app(), "Dev"), "Counters")
+    nested = NestedStack(stack, "Nested")
+    assert build(StreamAggregator, nested).service_name == "Dev-Counters/Nested/Aggregator"
+
+
+def test_a_name_that_cloudwatch_would_refuse_is_made_one_it_takes(stack: Stack, counters: DedupCounterTable) -> None:
+    made = [build(CounterApi, stack, construct_id=name, table=counters).service_name for name in (*_REFUSED, _LONGEST)]
+    assert made.pop() == f"Test/{_LONGEST}"
+    assert len({*made}) == len(_REFUSED)
+    assert [name for name in made if not re.fullmatch(r"[\x20-\x7e]{1,255}", name)] == []
