@@ -1,8 +1,7 @@
 """The Python blocks of the documentation's pages, and the values that their comments promise.
 
 A comment that is a Python literal, behind an expression, is the expression's value: ``counters.get(…)  # 3``.
-A block of which the first line is ``# name.py`` is a file of that name. A block below ``<!-- not run: why -->`` is not
-run.
+A block of which the first line is ``# name.py`` is a file of that name.
 """
 
 from __future__ import annotations
@@ -17,19 +16,18 @@ from typing import Any
 PROJECT = Path(__file__).resolve().parents[2]
 DOCS = PROJECT / "docs"
 
-_BLOCK = re.compile(r"(?ms)^(?:<!-- not run: (?P<why>[^\n]*) -->\n+)?```python\n(?P<code>.*?)^```$")
+_BLOCK = re.compile(r"(?ms)^```python\n(.*?)^```$")
 _FILE = re.compile(r"# (\w+\.py)\n")
 _COMMENT = re.compile(r"  # (.+)$")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A block, the line of its page where its code begins, and why it is not run."""
+    """A block, and the line of its page where its code begins."""
 
     page: Path
     line: int
     code: str
-    not_run: str | None = None
 
     @property
     def file(self) -> str | None:
@@ -54,10 +52,7 @@ class Block:
 
 def blocks(page: Path) -> list[Block]:
     text = page.read_text(encoding="utf-8")
-    return [
-        Block(page, text.count("\n", 0, found.start("code")) + 1, found["code"], found["why"])
-        for found in _BLOCK.finditer(text)
-    ]
+    return [Block(page, text.count("\n", 0, found.start(1)) + 1, found[1]) for found in _BLOCK.finditer(text)]
 
 
 def pages() -> Iterator[Path]:

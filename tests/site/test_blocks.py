@@ -17,8 +17,6 @@ from tests.site.world import World
 README = "../README.md"
 PAGES = {README: blocks(DOCS / README), **{str(page.relative_to(DOCS)): blocks(page) for page in pages()}}
 _PRINTED = re.compile(r"print\([a-z.]+\)  # (.*)")
-NOT_RUN = 0
-"""How many blocks are marked as such; each says why."""
 
 
 @pytest.mark.parametrize(
@@ -28,7 +26,7 @@ NOT_RUN = 0
 def test_blocks_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    to_run = [block for block in PAGES[name] if block.not_run is None]
+    to_run = PAGES[name]
     prelude = Block(DOCS / name, 1, PRELUDES.get(name, ""))
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -54,12 +52,6 @@ def test_blocks_run(
             env=outside | {"PYTHONPATH": roots, "CDK_VALIDATION": "false"},
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_blocks_that_are_not_run_are_few_and_say_why() -> None:
-    marked = [block for found in PAGES.values() for block in found if block.not_run is not None]
-    assert len(marked) == NOT_RUN
-    assert all(len(block.not_run or "") > 10 for block in marked)
 
 
 def test_a_value_that_is_not_as_promised_fails(tmp_path: Path) -> None:

@@ -1,13 +1,12 @@
-"""World of a page's blocks: a table in memory that counts before each read, and a stack for their constructs."""
+"""World of a page's blocks: tables in memory, on which writes are counted, and a stack for their constructs."""
 
 from __future__ import annotations
 
 import ast
-import threading
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -17,77 +16,17 @@ from aws_cdk import Stack, aws_lambda
 from moto import mock_aws
 
 import dynamodb_counters
-from dynamodb_counters import Counters
-from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._declarations import Aggregate, Distinct, Items, TableKeys, Window, flatten
-from dynamodb_counters._table import Table
-from simulation.memory_table import MemoryTable
+from dynamodb_counters import ActiveMembers, Aggregate, Counters, Distinct, Extremes, Percentiles, Window
+from dynamodb_counters._declarations import flatten
+from simulation.counters_in_memory import CountersInMemory, Faults
 from tests.site.blocks import Block
 from tests.unit.infra.support import new_stack, synthesized
 
-NOW = datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp()
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 """The time on all pages."""
 
-SOURCE = "Shop-Orders-1NS4MPL3"
-"""The existing table's name: CloudFormation chooses it, so a page must not guess it."""
-
-_READS = ("get_item", "batch_get_item", "query", "scan", "get_paginator")
-_DECLARATIONS = {"Aggregate", "Counter", "Distinct", "Event", "Items", "Window", "TableKeys"}
-
-
-class CountedTable:
-    """A client of which the table's stream is counted before each read."""
-
-    name = "counters"
-
-    def __init__(self, declared: list[Any]) -> None:
-        self._memory = MemoryTable(self.clock, name=self.name, indexes={"ranking": ("_board", "_score")})
-        beside = _source_table(declared)
-        self._streams = [self._memory.stream]
-        if beside is not None:
-            keys = filter(None, (beside.partition_key, beside.sort_key))
-            self._streams.append(self._memory.create(SOURCE, *keys, ttl=beside.ttl or "").stream)
-        client: Any = self._memory
-        table = Table(self.name, client, clock=self.clock, sleep=lambda _: None)
-        how: Any = {"declarations": flatten(declared), "quarantine_retention_seconds": 90 * 86_400.0}
-        if beside:
-            # In place of the page's backfill: registered without a source table, the names are complete.
-            Aggregator(table, **how).handle({})
-            how["source_table"] = self._streams[1].arn.partition("/stream/")[0]
-        self._aggregator = Aggregator(table, **how)
-        self._counted: Counter[str] = Counter()
-        self._counting = threading.Lock()
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _READS:
-            self.count()
-        return getattr(self._memory, name)
-
-    def clock(self) -> float:
-        return NOW
-
-    def count(self) -> None:
-        """Count what is new until nothing is: counts have changes, too. Readers' threads wait."""
-        with self._counting:
-            self._count()
-
-    def _count(self) -> None:
-        is_new = True
-        while is_new:
-            is_new = False
-            for stream, shard in [(one, shard.id) for one in self._streams for shard in one.shards()]:
-                book = f"{stream.arn} {shard}"
-                records = stream.read(shard, None, 1_000_000).records[self._counted[book] :]
-                if records:
-                    is_new = True
-                    self._aggregator.handle({"shardId": shard, "eventSourceARN": stream.arn, "Records": records})
-                    self._counted[book] += len(records)
-
-
-def _source_table(declared: list[Any]) -> TableKeys | None:
-    """The keys of the existing table that the declarations count, if they do."""
-    found = [one.source.keys for one in flatten(declared) if isinstance(one.source, Items)]
-    return found[0] if found else None
+_COUNTED = (ActiveMembers, Aggregate, Distinct, Extremes, Percentiles, Window)
+_DECLARATIONS = {*(kind.__name__ for kind in _COUNTED), "Counter", "Event", "Items", "TableKeys"}
 
 
 class World:
@@ -96,14 +35,16 @@ class World:
     def __init__(self, blocks: list[Block], folder: Path) -> None:
         self._folder = folder
         self._stack: Stack | None = None
-        self.names: dict[str, Any] = {"__name__": "page", "table_name": CountedTable.name}
+        self.names: dict[str, Any] = {"__name__": "page", "table_name": "counters"}
         self._declared = declarations(blocks)
-        self._table: CountedTable | None = None
 
-    def client(self) -> CountedTable:
-        """The page's one table."""
-        self._table = self._table or CountedTable(self._declared)
-        return self._table
+    @cached_property
+    def _counters(self) -> CountersInMemory:
+        return CountersInMemory(flatten(self._declared), NOW, 0, Faults())
+
+    def client(self) -> Any:
+        """A client of the page's tables."""
+        return self._counters.client
 
     def before(self, block: Block) -> None:
         """Offer a stack: a new one to a block that imports constructs, as it stands for an app of its own."""
@@ -135,8 +76,8 @@ class World:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        defaults = {**(Counters.__init__.__kwdefaults__ or {}), "clock": lambda: NOW}
-        tables = dict.fromkeys(("TABLE_NAME", "COUNTERS_TABLE"), CountedTable.name) | {"ORDERS_TABLE": SOURCE}
+        defaults = {**(Counters.__init__.__kwdefaults__ or {}), "clock": NOW.timestamp}
+        tables = {"TABLE_NAME": "counters", "COUNTERS_TABLE": "counters", "ORDERS_TABLE": "source"}
         with (
             mock_aws(),
             patch("dynamodb_counters._counters.make_client", self.client),
@@ -162,4 +103,4 @@ def declarations(blocks: list[Block]) -> list[Any]:
             except (ImportError, NameError):
                 continue  # a page's own file, or what its prelude gives
     values = (each for value in names.values() for each in (value if isinstance(value, list) else [value]))
-    return [*{id(value): value for value in values if isinstance(value, Aggregate | Distinct | Window)}.values()]
+    return [*{id(value): value for value in values if isinstance(value, _COUNTED)}.values()]
