@@ -37,7 +37,6 @@ from tests.exactly_once.test_two_streams import SOURCE, Past
 from tests.gate.template import Resource, Template, variables
 from tests.unit.fold.streams import image, record
 from tests.unit.handlers.test_notifier import BUSY, Bus, crossed
-from tests.unit.http.functions import Function
 from tests.unit.http.handlers import request
 from tests.unit.quarantine.buckets import Bucket
 
@@ -127,6 +126,35 @@ def _of_dynamodb(action: str, request: Mapping[str, Any]) -> Iterable[Permission
             yield f"PartiQL{kind.title()}", rest.split('"')[1]
     else:
         yield action, request["TableName"] + (f"/index/{request['IndexName']}" if "IndexName" in request else "")
+
+
+class Function:
+    """One of the runtime's handlers in an environment of its own, with a table and clients of other services."""
+
+    def __init__(
+        self, handler: str, environment: Mapping[str, str], table: MemoryTable, services: Mapping[str, object]
+    ) -> None:
+        self._environment = {"AWS_LAMBDA_FUNCTION_NAME": "function", **environment}
+        self._table, self._services = table, services
+        name, _, self._handler = handler.rpartition(".")
+        with self._running():
+            # Powertools reads its variables when a module is loaded.
+            self._module = reload(import_module(name))
+
+    def __call__(self, event: dict[str, Any]) -> dict[str, Any]:
+        with self._running():
+            answer: dict[str, Any] = getattr(self._module, self._handler)(event, LAMBDA_CONTEXT)
+            return answer
+
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in self._environment.items():
+                patch.setenv(name, value)
+            for module in ("_counters", "_table"):
+                patch.setattr(f"dynamodb_counters.{module}.make_client", lambda *_: self._table)
+            patch.setattr("dynamodb_counters._clients.make_service_client", lambda service, *_: self._services[service])
+            yield
 
 
 def table_of(calls: Calls) -> MemoryTable:

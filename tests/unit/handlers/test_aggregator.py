@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import importlib
-import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from types import ModuleType
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
-from dynamodb_counters import Aggregate, Count, Counters, Event, Threshold
+from dynamodb_counters import Aggregate, Count, Counters, Event, Threshold, Window
 from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._quarantine.quarantine import Waiting
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CheckpointError
-from dynamodb_counters.handlers import _metering
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
 from simulation.handler_process import LAMBDA_CONTEXT
 from tests.unit.fold.streams import image, record
+from tests.unit.handlers.conftest import Load, Metered
 from tests.unit.quarantine.buckets import Bucket
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
@@ -34,23 +33,17 @@ _TABLE = "handled"
 
 
 @pytest.fixture
-def module(monkeypatch: pytest.MonkeyPatch, moto_engine: Engine) -> Iterator[ModuleType]:
+def module(load: Load, moto_engine: Engine) -> Iterator[ModuleType]:
     create_table(moto_engine.client, _TABLE)
-    for name, value in {
-        "TABLE_NAME": _TABLE,
-        "DECLARATIONS": encode((_VIEWS,)),
-        "QUARANTINE_RETENTION_DAYS": "30",
-        "ON_FAILURE_BUCKET": "bucket",
-        "POWERTOOLS_SERVICE_NAME": "aggregator",
-        "POWERTOOLS_METRICS_NAMESPACE": "Counters",
-        "AWS_LAMBDA_FUNCTION_NAME": "aggregator",
-    }.items():
-        monkeypatch.setenv(name, value)
-    # moto does not parse PartiQL.
-    monkeypatch.setenv("SINGLE_SHARD", "true")
-    # Pytest forgets the filter of warnings that was set in another test.
-    importlib.reload(_metering)
-    loaded = importlib.reload(importlib.import_module("dynamodb_counters.handlers.aggregator"))
+    loaded = load(
+        "aggregator",
+        TABLE_NAME=_TABLE,
+        DECLARATIONS=encode((_VIEWS,)),
+        QUARANTINE_RETENTION_DAYS="30",
+        ON_FAILURE_BUCKET="bucket",
+        # moto does not parse PartiQL.
+        SINGLE_SHARD="true",
+    )
     loaded.aggregator.cache_clear()
     yield loaded
     loaded.aggregator.cache_clear()
@@ -63,13 +56,6 @@ def _record(sequence: int, name: str, **values: Any) -> dict[str, Any]:
 
 def _event(*records: Any, **envelope: Any) -> dict[str, Any]:
     return {"Records": list(records), "shardId": "shardId-00000000001", "isFinalInvokeForWindow": False, **envelope}
-
-
-def _metrics(printed: str) -> dict[str, float]:
-    lines = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
-    metered = [line for line in lines if "_aws" in line]
-    names = [metric["Name"] for line in metered for metric in line["_aws"]["CloudWatchMetrics"][0]["Metrics"]]
-    return {name: line[name][0] for line in metered for name in names}
 
 
 Read = Callable[[str], Any]
@@ -92,16 +78,16 @@ def test_a_batch_is_counted_once_however_often_it_comes(module: ModuleType, view
 
 
 def test_the_end_of_a_window_moves_the_checkpoint_so_that_a_redelivery_writes_nothing(
-    module: ModuleType, views: Read, capsys: pytest.CaptureFixture[str]
+    module: ModuleType, views: Read, metered: Metered
 ) -> None:
     event = _event(_record(1, "view", url="/"), _record(2, "view", url="/"))
     state = module.handler(event, LAMBDA_CONTEXT)["state"]
     module.handler(_event(isFinalInvokeForWindow=True, state=state), LAMBDA_CONTEXT)
-    capsys.readouterr()
+    metered()
 
     module.handler(event, LAMBDA_CONTEXT)
 
-    assert _metrics(capsys.readouterr().out) == {"Records": 2, "Redelivered": 2}
+    assert metered() == {"Records": 2, "Redelivered": 2}
     assert views("/") == 2
 
 
@@ -134,27 +120,27 @@ def test_an_event_without_shard_is_refused_unless_there_is_one(
     ],
 )
 def test_the_empty_last_invocation_of_a_window_gives_the_state_back_and_reports_nothing(
-    module: ModuleType, state: dict[str, Any], capsys: pytest.CaptureFixture[str]
+    module: ModuleType, state: dict[str, Any], metered: Metered
 ) -> None:
     event = _event(isFinalInvokeForWindow=True, state=state)
 
     with warnings.catch_warnings(record=True) as warned:
         assert module.handler(event, LAMBDA_CONTEXT) == {"state": state}
-    assert _metrics(capsys.readouterr().out) == {}
+    assert metered() == {}
     assert warned == []
 
 
 def test_metrics_say_what_was_done_and_nothing_of_what_was_not(
-    module: ModuleType, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    module: ModuleType, metered: Metered, caplog: pytest.LogCaptureFixture
 ) -> None:
     """CloudWatch bills a metric for each hour in which it has a value, zero included."""
     event = _event(_record(1, "view", url="/a"), _record(2, "view", url="/b"), _record(3, "view"))
     module.handler(event, LAMBDA_CONTEXT)
-    first = _metrics(capsys.readouterr().out)
+    first = metered()
     assert caplog.messages[-1] == "records quarantined: 1; `counters quarantine list` shows why"
     caplog.clear()
     module.handler(event, LAMBDA_CONTEXT)
-    again = _metrics(capsys.readouterr().out)
+    again = metered()
     assert caplog.messages == []
 
     assert first.pop("WriteUnits") > 0
@@ -163,10 +149,20 @@ def test_metrics_say_what_was_done_and_nothing_of_what_was_not(
     assert again == {"Records": 3, "AlreadyCounted": 2}
 
 
+def test_events_too_late_for_a_window_are_metered(
+    module: ModuleType, monkeypatch: pytest.MonkeyPatch, metered: Metered
+) -> None:
+    pace = Window("pace", _VIEW, pk="URL#{url}", time="time", retention=timedelta(hours=25))
+    monkeypatch.setenv("DECLARATIONS", encode((pace,)))
+    late = datetime.now(UTC) - timedelta(hours=26)
+    module.handler(_event(_record(1, "view", url="/", time=late.isoformat())), LAMBDA_CONTEXT)
+    assert metered()["LateEvents"] == 1
+
+
 def test_a_group_that_other_code_has_spoiled_is_metered_and_its_thresholds_are_named(
     module: ModuleType,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    metered: Metered,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setenv("DECLARATIONS", encode(flatten([_VIEWS, Threshold("many", _VIEWS, at=[1])])))
@@ -174,7 +170,7 @@ def test_a_group_that_other_code_has_spoiled_is_metered_and_its_thresholds_are_n
     for number, values in enumerate(images):
         event = _event(_record(number + 1, "views", pk="URL#/", sk="STATISTICS", **values))
         module.handler(event, LAMBDA_CONTEXT)
-        skipped = {name: value for name, value in _metrics(capsys.readouterr().out).items() if name != "Records"}
+        skipped = {name: value for name, value in metered().items() if name != "Records"}
         assert skipped == ({"CrossingsSkipped": 1} if number == 0 else {})
     [told] = [one for one in caplog.records if "spoiled" in one.message]
     assert told.thresholds == {"many": 1}  # type: ignore[attr-defined]
@@ -206,7 +202,7 @@ _SCHEDULED = {"source": "aws.events", "detail-type": "Scheduled Event", "detail"
 def test_the_schedule_reports_what_waits_and_registers_nothing(
     module: ModuleType,
     moto_engine: Engine,
-    capsys: pytest.CaptureFixture[str],
+    metered: Metered,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     hours_old: list[float],
@@ -215,14 +211,14 @@ def test_the_schedule_reports_what_waits_and_registers_nothing(
     bucket = Bucket(time.time(), {f"aws/lambda/{number}": hours for number, hours in enumerate(hours_old)})
     monkeypatch.setattr("dynamodb_counters._clients.make_service_client", {"s3": bucket}.__getitem__)
     assert module.handler(_SCHEDULED, LAMBDA_CONTEXT) == {}
-    assert _metrics(capsys.readouterr().out) == reported
+    assert metered() == reported
     assert caplog.messages == ["records wait for repair: in the on-failure bucket"][: len(hours_old)]
     assert not read_registry(Table(_TABLE, moto_engine.client)).is_founded
 
 
 @pytest.mark.parametrize("broken", ["waiting_in_quarantine", "waiting_in_bucket"])
 def test_records_that_cannot_be_counted_hide_nothing_else_and_fail(
-    module: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, broken: str
+    module: ModuleType, metered: Metered, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
     """The error has an alarm."""
 
@@ -234,14 +230,14 @@ def test_records_that_cannot_be_counted_hide_nothing_else_and_fail(
     monkeypatch.setattr(module, broken, fail)
     with pytest.raises(TimeoutError):
         module.handler(_SCHEDULED, LAMBDA_CONTEXT)
-    assert _metrics(capsys.readouterr().out) == {"Uncounted": 2 if broken == "waiting_in_quarantine" else 3}
+    assert metered() == {"Uncounted": 2 if broken == "waiting_in_quarantine" else 3}
 
 
 def test_the_event_of_a_complete_deployment_registers_its_names(
     module: ModuleType,
     moto_engine: Engine,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    metered: Metered,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     event = {"source": "aws.cloudformation", "detail": {"status-details": {"status": "UPDATE_COMPLETE"}}}
@@ -249,17 +245,17 @@ def test_the_event_of_a_complete_deployment_registers_its_names(
     assert module.handler(event, LAMBDA_CONTEXT) == {"state": {}}
 
     assert read_registry(Table(_TABLE, moto_engine.client)).entries["views"].is_complete
-    assert _metrics(capsys.readouterr().out) == {}
+    assert metered() == {}
 
     later = (replace(_VIEWS, on_expiry="subtract"), replace(_VIEWS, name="other"))
     monkeypatch.setenv("DECLARATIONS", encode(later))
     module.aggregator.cache_clear()
     module.handler(event, LAMBDA_CONTEXT)
-    assert _metrics(capsys.readouterr().out) == {"DefinitionChanged": 2}
+    assert metered() == {"DefinitionChanged": 2}
     told = [record.names for record in caplog.records if hasattr(record, "names")]
     assert told == [["views"], ["other"]]
 
     monkeypatch.setenv("DECLARATIONS", encode((replace(_VIEWS, name="more", sk="MORE"),)))
     module.aggregator.cache_clear()
     module.handler(event, LAMBDA_CONTEXT)
-    assert _metrics(capsys.readouterr().out) == {"Undeclared": 1}
+    assert metered() == {"Undeclared": 1}

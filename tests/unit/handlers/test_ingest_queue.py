@@ -1,8 +1,12 @@
-"""The consumer: no event is lost, none counts twice, and only what can never be accepted becomes a dead letter."""
+"""The consumer: no event is lost, none counts twice, and only what can never be accepted becomes a dead letter.
+
+Strangers send some: whatever one does, the others are accepted.
+"""
 
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -14,7 +18,10 @@ from dynamodb_counters import Aggregate, Packed, Sum
 from dynamodb_counters._writes.accept import accept, accept_many
 from dynamodb_counters._writes.outcomes import Outcome
 from dynamodb_counters.handlers import ingest_queue as consumer
+from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory.client_errors import failure
+from simulation.night import scaled
+from tests.unit.handlers.conftest import Load, Metered
 from tests.unit.handlers.queue_world import VIEW, World, events_of, statuses, view
 
 BYTES = Aggregate("bytes", VIEW, pk="URL#{url}", sk="BYTES", measures={"bytes": Sum("bytes")})
@@ -176,20 +183,6 @@ def test_packed_events_of_a_batch_are_accepted_together() -> None:
     assert world.table.usage.writes / 3000 < 0.05
 
 
-def test_few_events_are_tried_together(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a throttled table, some messages get all that they need."""
-    sizes: list[int] = []
-
-    def count(table: Any, event: Any, events: Any, refusal: Any) -> list[Outcome]:
-        sizes.append(len(events))
-        return accept_many(table, event, events, refusal)
-
-    monkeypatch.setattr(consumer, "accept_many", count)
-    world.post(*map(view, map(str, range(60))))
-    world.deliver()
-    assert sizes == [50, 10]
-
-
 def test_nothing_waits_for_a_client_of_sqs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dynamodb_counters._clients.make_service_client", lambda *_: pytest.fail("not needed"))
     del world.consumer.__dict__["sqs"]
@@ -222,16 +215,99 @@ def test_a_packed_event_with_another_payload_is_a_duplicate_as_accept_says() -> 
     assert (statuses(packed.deliver())["duplicate"], outcome.status) == (1, "duplicate")
 
 
-def test_a_strangers_event_costs_those_around_it_few_requests(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dead_letters_fit_the_queue(world: World) -> None:
+    texts = ["\u4e2d" * 80_000, "\U0001f600" * 60_000, '"' * 100_000]
+    for text in texts:
+        world.queue.send(json.dumps([{"url": text}, view("/ok")], ensure_ascii=False))
+    assert all(message.is_done for message in world.deliver())
+    assert len(world.dead.messages()) == 3
+    assert world.urls() == ["/ok"]
+    assert {event["url"] for [event] in events_of(world.dead.messages())} == set(texts)
+
+
+def _raising(patch: pytest.MonkeyPatch, error: type[BaseException] | None = None) -> list[int]:
+    """Make the runtime raise on an event, for a reason that is not foreseen; note how many events come at a time."""
     sizes: list[int] = []
 
-    def count(table: Any, event: Any, events: Any, refusal: Any) -> list[Outcome]:
+    def accept(table: Any, event: Any, events: Any, refusal: Any) -> list[Outcome]:
         sizes.append(len(events))
-        if view("/strange") in events:
-            raise ArithmeticError
+        if error is not None and view("/bad") in events:
+            raise error
         return accept_many(table, event, events, refusal)
 
-    monkeypatch.setattr(consumer, "accept_many", count)
-    world.post(*map(view, map(str, range(49))), view("/strange"))
-    assert statuses(world.deliver())["accepted"] == 49
+    patch.setattr(consumer, "accept_many", accept)
+    return sizes
+
+
+def test_an_event_that_raises_is_isolated(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message comes again until its queue gives it up; an operator has days to mend what raises."""
+    sizes = _raising(monkeypatch, ZeroDivisionError)
+    for number in range(50):
+        world.post(view("/bad" if number == 7 else f"/{number}"))
+    [left] = [message for message in world.deliver() if not message.is_done]
+    assert [outcome.reason for outcome in left.outcomes] == ["ZeroDivisionError: "]
+    assert len(world.urls()) == 49
+    # It costs those around it few requests.
     assert len(sizes) < 2 * 7
+    while world.queue.messages():
+        world.pass_time()
+        world.deliver()
+    assert events_of(world.dead.messages()) == [[view("/bad")]]
+    assert 2.9 < (world.clock() - world.dead.messages()[0].sent_at) / 86_400 < 3.1
+
+
+@pytest.mark.parametrize("seed", range(scaled(3)))
+def test_events_next_to_one_that_kills_the_function_are_accepted(
+    world: World, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    _raising(monkeypatch, Killed)
+    # A slice per message, as if each had 50 events.
+    monkeypatch.setattr(consumer, "_MOST_EVENTS", 1)
+    world.reached.__dict__["jitter"] = random.Random(seed).random
+    world.queue.max_receives = 20
+    for number in range(10):
+        world.post(view("/bad" if number == 5 else f"/{number}"))
+    for _ in range(20):
+        with pytest.raises(Killed):
+            world.deliver()
+        world.pass_time()
+    assert len(world.urls()) == 9
+    world.deliver()
+    assert world.queue.messages() == []
+    assert [view("/bad")] in events_of(world.dead.messages())
+
+
+def test_few_events_are_tried_together(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a throttled table, some messages get all that they need."""
+    sizes = _raising(monkeypatch)
+    world.post(*map(view, map(str, range(60))))
+    world.deliver()
+    assert sizes == [50, 10]
+
+
+def test_metrics_say_what_became_of_events(load: Load, metered: Metered, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, world = load("ingest_queue"), World()
+    monkeypatch.setattr(module, "consumer", lambda: world.consumer)
+    refused = failure("PutItem", "ProvisionedThroughputExceededException")
+    world.fail(monkeypatch, lambda item: refused if item["url"]["S"] == "/later" else None)
+    world.post(view("/a"), view("/a"), view("/a"), view("/b"))
+    world.post({**view("/b"), "bytes": 1}, {"url": "/incomplete"})
+    world.post(view("/later"))
+    world.post(view("/old"), taken=str(int(world.clock() - 8 * DAY)))
+    world.queue.send("no JSON")
+    posted = world.clock()
+    module.handler({"Records": [message.record() for message in world.queue.receive(10)]}, LAMBDA_CONTEXT)
+    emitted = metered()
+    assert emitted.pop("OldestUnfinished") == pytest.approx(world.clock() - posted, abs=1)
+    assert emitted == {
+        "EventsAccepted": 2,
+        "EventsDuplicate": 2,
+        "EventsConflicting": 1,
+        "EventsRejected": 2,
+        "EventsTooLate": 1,
+        "EventsFailed": 1,
+        "MessagesUnfinished": 1,
+    }

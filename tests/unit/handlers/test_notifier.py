@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import random
 from collections.abc import Callable, Sequence
@@ -16,12 +15,12 @@ from botocore.exceptions import EndpointConnectionError
 
 from dynamodb_counters import Aggregate, Average, Count, Event, Sum, Threshold
 from dynamodb_counters._fold.crossings import event_entry, in_requests
-from dynamodb_counters.handlers import _metering
 from simulation.aws.json_integers import is_malformed
 from simulation.counters_in_memory import counters_in_memory
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory.client_errors import failure
 from simulation.night import scaled
+from tests.unit.handlers.conftest import Load, Metered
 
 ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/counters"
 CALL = Event("call", key="id", retention=timedelta(days=7))
@@ -87,25 +86,8 @@ def bus(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Bus:
 
 
 @pytest.fixture
-def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    for name, value in {
-        "EVENT_BUS": "bus",
-        "POWERTOOLS_SERVICE_NAME": "notifier",
-        "POWERTOOLS_METRICS_NAMESPACE": "Counters",
-        "AWS_LAMBDA_FUNCTION_NAME": "notifier",
-    }.items():
-        monkeypatch.setenv(name, value)
-    importlib.reload(_metering)
-    return importlib.reload(importlib.import_module("dynamodb_counters.handlers.notifier"))
-
-
-def metered(printed: str) -> dict[str, float]:
-    lines = [json.loads(line) for line in printed.splitlines() if '"_aws"' in line]
-    return {
-        each["Name"]: line[each["Name"]][0]
-        for line in lines
-        for each in line["_aws"]["CloudWatchMetrics"][0]["Metrics"]
-    }
+def module(load: Load) -> ModuleType:
+    return load("notifier", EVENT_BUS="bus")
 
 
 def failed(answer: dict[str, Any]) -> list[str]:
@@ -179,18 +161,18 @@ def test_a_request_has_at_most_ten_crossings_and_of_each_group_one(units: list[i
 
 
 def test_a_batch_goes_on_from_the_first_crossing_that_is_refused(
-    module: ModuleType, bus: Bus, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    module: ModuleType, bus: Bus, metered: Metered, caplog: pytest.LogCaptureFixture
 ) -> None:
     records = crossed(BUSY, units=[1], customers="abcde")
     answers = iter([False, False, True, False, True])
     bus.refuses = lambda: next(answers)
     assert failed(module.handler({"Records": records}, LAMBDA_CONTEXT)) == [records[2]["dynamodb"]["SequenceNumber"]]
-    assert metered(capsys.readouterr().out) == {"CrossingsDelivered": 2, "CrossingsRefused": 2}
+    assert metered() == {"CrossingsDelivered": 2, "CrossingsRefused": 2}
     assert caplog.messages == ["crossings wait: EventBridge refuses them: ThrottlingException: too fast"]
 
 
 def test_a_crossing_that_can_never_be_taken_is_metered_and_passed_over(
-    module: ModuleType, bus: Bus, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    module: ModuleType, bus: Bus, metered: Metered, caplog: pytest.LogCaptureFixture
 ) -> None:
     records = crossed(BUSY, units=[1], customers="abcde")
     answers = iter([False, True, False, False])
@@ -198,7 +180,7 @@ def test_a_crossing_that_can_never_be_taken_is_metered_and_passed_over(
     bus.refuses = lambda: next(answers)
     assert failed(module.handler({"Records": records}, LAMBDA_CONTEXT)) == [records[2]["dynamodb"]["SequenceNumber"]]
     expected = {"CrossingsDelivered": 1, "CrossingsRefused": 1, "CrossingsUndeliverable": 1}
-    assert metered(capsys.readouterr().out) == expected
+    assert metered() == expected
     assert caplog.messages[0] == (
         "crossings stay in the table: EventBridge can never take them: MalformedDetail: no JSON"
     )

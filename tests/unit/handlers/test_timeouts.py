@@ -6,10 +6,9 @@ import gc
 import json
 import socket
 import time
-from collections.abc import Iterator
-from importlib import import_module, reload
+from collections.abc import Callable, Iterator
 from threading import Timer
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Event
 from dynamodb_counters._declarations.codec import encode
 from simulation.handler_process import LAMBDA_CONTEXT
+from tests.unit.handlers.conftest import Load
 from tests.unit.http.handlers import request
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
@@ -39,25 +39,22 @@ def views(number: int) -> str:
     return json.dumps([{"url": "/", "time": "2026-11-20T10:00:00Z", "clientId": f"c{number}-{i}"} for i in range(10)])
 
 
-def seconds_taken(
-    patch: pytest.MonkeyPatch, silent: str, name: str, timeout: float, event: dict[str, Any], **environment: str
-) -> tuple[float, dict[str, Any]]:
+Taken = Callable[..., tuple[float, dict[str, Any]]]
+
+
+@pytest.fixture
+def invoked(load: Load, silent: str) -> Taken:
     """Invoke a handler with so many seconds left; return how many it took, and its answer."""
-    for variable, value in {
-        "AWS_LAMBDA_FUNCTION_NAME": name,
-        "POWERTOOLS_SERVICE_NAME": "counters",
-        "POWERTOOLS_METRICS_NAMESPACE": "Counters",
+    environment = {
         "AWS_ENDPOINT_URL": silent,
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
         "TABLE_NAME": "counters",
         "QUEUE_URL": f"{silent}/queue",
         "DEAD_LETTER_QUEUE_URL": f"{silent}/dead-letters",
-        **environment,
-    }.items():
-        patch.setenv(variable, value)
-    handler = reload(import_module(f"dynamodb_counters.handlers.{name}")).handler
+    }
+    return lambda name, timeout, event, **more: _invoke(load(name, **environment, **more), timeout, event)
+
+
+def _invoke(module: ModuleType, timeout: float, event: dict[str, Any]) -> tuple[float, dict[str, Any]]:
     began = time.monotonic()
 
     def left() -> float:
@@ -69,46 +66,29 @@ def seconds_taken(
     gc.disable()
     try:
         began = time.monotonic()
-        answer: dict[str, Any] = handler(event, context)
+        answer: dict[str, Any] = module.handler(event, context)
         return time.monotonic() - began, answer
     finally:
         gc.enable()
 
 
-def test_the_receiver_answers_503_in_time(monkeypatch: pytest.MonkeyPatch, silent: str) -> None:
-    took, answer = seconds_taken(
-        monkeypatch,
-        silent,
-        "ingest_http",
-        3.0,
-        request("POST", "/events", body=views(0), headers=_JSON),
-        DECLARATIONS=encode((VIEW,)),
-        MAX_BODY_BYTES="100000",
-    )
+def test_the_receiver_answers_503_in_time(invoked: Taken) -> None:
+    declared = {"DECLARATIONS": encode((VIEW,)), "MAX_BODY_BYTES": "100000"}
+    took, answer = invoked("ingest_http", 3.0, request("POST", "/events", body=views(0), headers=_JSON), **declared)
     assert answer["statusCode"] == 503
     assert "resend all" in answer["body"]
     assert took < 3
 
 
-def test_the_api_answers_503_in_time(monkeypatch: pytest.MonkeyPatch, silent: str) -> None:
-    path = request("GET", "/v1/views", "url=/")
-    took, answer = seconds_taken(monkeypatch, silent, "api", 2.0, path, DECLARATIONS=encode((VIEWS,)))
+def test_the_api_answers_503_in_time(invoked: Taken) -> None:
+    took, answer = invoked("api", 2.0, request("GET", "/v1/views", "url=/"), DECLARATIONS=encode((VIEWS,)))
     assert answer["statusCode"] == 503
     assert took < 2
 
 
-def test_the_consumer_of_the_shortest_timeout_gives_its_messages_back_in_time(
-    monkeypatch: pytest.MonkeyPatch, silent: str
-) -> None:
+def test_the_consumer_of_the_shortest_timeout_gives_its_messages_back_in_time(invoked: Taken) -> None:
     records = [{"messageId": str(number), "body": views(number), "eventSource": "aws:sqs"} for number in range(30)]
-    took, answer = seconds_taken(
-        monkeypatch,
-        silent,
-        "ingest_queue",
-        5.0,
-        {"Records": records},
-        DECLARATIONS=encode((VIEW,)),
-        TIMEOUT="5",
-    )
+    declared = {"DECLARATIONS": encode((VIEW,)), "TIMEOUT": "5"}
+    took, answer = invoked("ingest_queue", 5.0, {"Records": records}, **declared)
     assert {one["itemIdentifier"] for one in answer["batchItemFailures"]} == {str(number) for number in range(30)}
     assert took < 5

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import json
 from functools import partial
 from types import ModuleType, SimpleNamespace
 
@@ -15,54 +13,45 @@ from simulation.memory.client_errors import failure
 from tests.exactly_once.test_backfill import REVENUE, Orders
 from tests.exactly_once.test_run_commands import verified, work
 from tests.exactly_once.test_verdicts import VIEWS, Site
+from tests.unit.handlers.conftest import Load, Metered
 
 __all__ = ["verified"]
 
 
 @pytest.fixture
-def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "shop")
-    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "Counters")
-    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "verifier")
-    return importlib.reload(importlib.import_module("dynamodb_counters.handlers.verifier"))
+def module(load: Load) -> ModuleType:
+    return load("verifier")
 
 
 # The world's time is not the machine's: an invocation ends at once, or never.
 CONTEXT = SimpleNamespace(**{**vars(LAMBDA_CONTEXT), "get_remaining_time_in_millis": lambda: 900_000})
-METRICS = ("Drift", "GroupsUnknown", "GroupsVerified")
-
-
-def metered(printed: str) -> dict[str, float]:
-    lines = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
-    emitted = [line for line in lines if "_aws" in line]
-    return {name: line[name][0] for line in emitted for name in METRICS if name in line}
 
 
 def test_drift_is_metered_when_the_verification_is_complete(
     verified: Orders,
     module: ModuleType,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    metered: Metered,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(module, "verifier", lambda: partial(work, verified))
 
     module.handler({"begin": False}, CONTEXT)
-    assert metered(capsys.readouterr().out) == {}
+    assert metered() == {}
     module.handler({"begin": True}, CONTEXT)
-    assert metered(capsys.readouterr().out) == {"Drift": 1, "GroupsUnknown": 0, "GroupsVerified": 1}
+    assert metered() == {"Drift": 1, "GroupsUnknown": 0, "GroupsVerified": 1}
     [said] = caplog.records
     assert (said.message, vars(said)["groups"]) == ("counts have drifted", {"revenue": 1})
 
     verified.spoil(REVENUE, "total", -5, customer="ann")
     module.handler({"begin": True}, CONTEXT)
-    assert metered(capsys.readouterr().out) == {"Drift": 0, "GroupsUnknown": 0, "GroupsVerified": 1}
+    assert metered() == {"Drift": 0, "GroupsUnknown": 0, "GroupsVerified": 1}
 
 
 def test_groups_that_cannot_be_verified_are_metered(
     module: ModuleType,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    metered: Metered,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     site = Site(VIEWS)
@@ -71,7 +60,7 @@ def test_groups_that_cannot_be_verified_are_metered(
     site.view(1)
     monkeypatch.setattr(module, "verifier", lambda: partial(work, site))
     module.handler({"begin": True}, CONTEXT)
-    assert metered(capsys.readouterr().out) == {"Drift": 0, "GroupsUnknown": 1, "GroupsVerified": 1}
+    assert metered() == {"Drift": 0, "GroupsUnknown": 1, "GroupsVerified": 1}
     [said] = caplog.records
     assert (said.message, vars(said)["groups"]) == ("counts cannot be verified", {"views": 1})
 
@@ -86,7 +75,7 @@ def test_a_verification_that_cannot_be_says_why(
 
 
 def test_a_verifier_without_permission_fails(
-    module: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    module: ModuleType, monkeypatch: pytest.MonkeyPatch, metered: Metered
 ) -> None:
     """Errors of the function, and none of its invocations, have an alarm."""
     world = Orders(REVENUE, founds=False)
@@ -99,4 +88,4 @@ def test_a_verifier_without_permission_fails(
     for event in ({"begin": True}, {"begin": False}):
         with pytest.raises(ClientError, match="AccessDenied"):
             module.handler(event, LAMBDA_CONTEXT)
-    assert metered(capsys.readouterr().out) == {}
+    assert metered() == {}
