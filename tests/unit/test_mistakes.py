@@ -34,6 +34,15 @@ MISTAKES: Final[list[tuple[str, Callable[[Any], object]]]] = [
     ("'views': expected an aggregate with a ranking", lambda counters: counters.top(VIEWS)),
     ("a datetime with a time zone", lambda counters: counters.window(LAST_DAY, url="/").between(*NAIVE)),
     ("'store': expected attributes of 'order': id, shop, total", lambda _: Aggregate("shops", ORDER, by="store")),
+    ("invalid start=", lambda counters: counters.events(VIEW, url="/", start=NAIVE[0])),
+    ("invalid url=0.3333", lambda counters: counters.events(VIEW, url=1 / 3)),
+    ("invalid values=3", lambda counters: counters.events(VIEW, {3: "/"})),
+    ("invalid values='_type'", lambda counters: counters.events(VIEW, {"_type": "view"})),
+    ("invalid values=", lambda counters: counters.erase(VIEW, {}, counts="keep")),
+    ("invalid values=", lambda counters: counters.erase(VIEW, {"size": 5}, counts="keep")),
+    ("invalid url=", lambda counters: counters.erase(VIEW, {"url": [1]}, counts="keep")),
+    ("invalid counts='both'", lambda counters: counters.erase(VIEW, {"url": "/"}, counts="both")),
+    ("invalid event='view'", lambda counters: counters.erase("view", {"url": "/"}, counts="keep")),
     ("one declaration per name", lambda _: counters_in_memory([VIEWS, replace(VIEWS, sk="OTHER")]).__enter__()),
 ]
 

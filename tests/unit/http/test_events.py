@@ -17,6 +17,7 @@ from dynamodb_counters import Counters
 from dynamodb_counters._http.requests import read_json
 from dynamodb_counters._http.resources import MAX_PAGE_SECONDS, CountResources
 from dynamodb_counters._reads.question import Position
+from dynamodb_counters._timeline.tiers import utc
 from dynamodb_counters.handlers import api
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory_table import MemoryTable
@@ -230,3 +231,40 @@ def test_only_declared_events_are_listed(table: MemoryTable, monkeypatch: pytest
     environment(monkeypatch, resources_of(table, [VIEW]))
     status, problem = call_api(request("GET", "/v1/hit/events", urlencode(_ALL)))
     assert (status, problem["detail"]) == (404, "no events 'hit'; available: view")
+
+
+def test_expired_events_are_left_out_though_they_are_not_deleted_yet() -> None:
+    now = NOW
+    counters = Counters("counters", client=ranked_table(), clock=lambda: now)  # type: ignore[arg-type]
+    event = replace(HIT, retention=timedelta(hours=1))
+    counters.accept(event, hit(0))
+    last = utc(NOW)
+    now = (NOW // 600 + 1) * 600 + 3599
+    assert len([*counters.events(event)]) == 1
+    now += 1
+    assert [*counters.events(event)] == [*counters.events(event, end=last)] == []
+
+
+def test_a_span_that_ends_with_a_bucket_reads_no_other(
+    table: MemoryTable, counters: Counters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = utc(NOW // 600 * 600)
+    hits = [hit(number, url="/") | {"time": (end + timedelta(seconds=number)).isoformat()} for number in (-1, 0, 599)]
+    counters.accept_many(HIT, hits)
+    read, query = list[Values](), table.query
+
+    def noted(**request: Any) -> Any:
+        page = query(**request)
+        read.extend(page["Items"])
+        return page
+
+    monkeypatch.setattr(table, "query", noted)
+    assert [*counters.events(HIT, start=end - timedelta(minutes=10), end=end)] == hits[:1]
+    chunks = [item["sk"]["S"] for item in read if "_chunk" in item]
+    assert chunks == [f"{end - timedelta(minutes=10):%Y-%m-%dT%H:%M:%S}Z#000000"]
+
+
+def test_values_are_those_of_whole_names(counters: Counters) -> None:
+    counters.accept(HIT, hit(0) | {"a.b": "x", "a": {"b": "y"}, "tags[]": "t"})
+    for wanted, count in (({"a.b": "x"}, 1), ({"a.b": "y"}, 0), ({"tags[]": "t"}, 1), ({"x:day": "x"}, 0)):
+        assert len([*counters.events(HIT, wanted)]) == count
