@@ -49,7 +49,7 @@ _SHARED = {
     "deployed": re.compile(r"tests/e2e/test_(demo|edges|page)\.py"),
     "dynamodb_local": re.compile(r".*dynamodb_local|tests/(integration/|exactly_once/test_crashes\.py)"),
     "stacks": re.compile(
-        r"tests/(gate/|unit/(infra/|http/test_direct_mode))"
+        r"tests/(gate/|unit/infra/)"
         r"|tests/site/test_blocks\.py::test_blocks_run\[(../README|tutorials/blog)"
     ),
 }

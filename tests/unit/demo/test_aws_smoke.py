@@ -1,12 +1,9 @@
 """The smoke test's parts: it asks first, names what differs, and removes everything, whatever happens."""
 
-# ruff: noqa: ARG002 - fakes take what is given to what they stand for
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from unittest.mock import MagicMock, Mock, call
 
 import pytest
 from botocore.exceptions import ClientError
@@ -16,127 +13,89 @@ from demo.aws_smoke.account import Account, remove
 from demo.terminal import Progress
 
 NAME = "CountersSmoke-1"
+ACCOUNT = Account("123456789012", "eu-central-1", "arn:aws:iam::123456789012:user/u", None)
 OPTIONS = smoke.parse_options(["--yes", "--events", "10", "--patience", "1"])
 
 
-def _missing(operation: str, code: str = "ValidationError") -> ClientError:
-    return ClientError({"Error": {"Code": code, "Message": f"{NAME} does not exist"}}, operation)
+def _refused(operation: str, code: str = "ValidationError", message: str = f"{NAME} does not exist") -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": message}}, operation)
 
 
-@dataclass
-class Cloud:
-    """An account with one stack: every service's client at once."""
-
-    resources: dict[str, str]
-    stuck: bool = False
-    exists: bool = True
-    calls: list[str] = field(default_factory=list)
-    objects: list[str] = field(default_factory=lambda: ["a", "b"])
-
-    def describe_stacks(self, *, StackName: str) -> Any:  # noqa: N803
-        if not self.exists:
-            raise _missing("DescribeStacks")
-        status = "DELETE_FAILED" if self.stuck and "stack" in self.calls else "CREATE_COMPLETE"
-        return {"Stacks": [{"StackId": f"arn:{NAME}", "StackStatus": status}]}
-
-    def delete_stack(self, *, StackName: str) -> None:  # noqa: N803
-        self.calls.append("stack")
-        self.exists = self.stuck
-
-    def get_paginator(self, operation: str) -> Any:
-        self.listing = operation
-        return self
-
-    def paginate(self, **_: str) -> Iterator[Any]:
-        if self.listing == "list_object_versions":
-            yield {"Versions": [{"Key": key, "VersionId": "null"} for key in self.objects]}
-        else:
-            found = [{"PhysicalResourceId": name, "ResourceType": kind} for name, kind in self.resources.items()]
-            yield {"StackResourceSummaries": found}
-
-    def delete_table(self, *, TableName: str) -> None:  # noqa: N803
-        self.calls.append(TableName)
-
-    def delete_queue(self, *, QueueUrl: str) -> None:  # noqa: N803
-        raise _missing("DeleteQueue", "AWS.SimpleQueueService.NonExistentQueue")
-
-    def delete_log_group(self, *, logGroupName: str) -> None:  # noqa: N803
-        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DeleteLogGroup")
-
-    def delete_object(self, *, Bucket: str, Key: str, VersionId: str) -> None:  # noqa: N803
-        self.objects.remove(Key)
-
-    def delete_bucket(self, *, Bucket: str) -> None:  # noqa: N803
-        assert self.objects == []
-        self.calls.append(Bucket)
+def _cloud(resources: dict[str, str], status: str | None = None) -> MagicMock:
+    """Every service's client of an account: its stack is gone once it is deleted, or stays with a status."""
+    created = {"Stacks": [{"StackId": f"arn:{NAME}", "StackStatus": "CREATE_COMPLETE"}]}
+    deleted = {"Stacks": [{"StackId": f"arn:{NAME}", "StackStatus": status}]}
+    found = [{"PhysicalResourceId": name, "ResourceType": kind} for name, kind in resources.items()]
+    pages = {
+        "list_object_versions": [{"Versions": [{"Key": key, "VersionId": "null"} for key in "ab"]}],
+        "list_stack_resources": [{"StackResourceSummaries": found}],
+    }
+    return MagicMock(
+        **{
+            "describe_stacks.side_effect": [created, _refused("DescribeStacks") if status is None else deleted],
+            "get_paginator": lambda operation: MagicMock(**{"paginate.return_value": pages[operation]}),
+            "delete_queue.side_effect": _refused("DeleteQueue", "AWS.SimpleQueueService.NonExistentQueue"),
+            "delete_log_group.side_effect": _refused("DeleteLogGroup", "AccessDenied", "no"),
+        }
+    )
 
 
 KEPT = {"table": "AWS::DynamoDB::GlobalTable", "bucket": "AWS::S3::Bucket", "url": "AWS::SQS::Queue", "f": "AWS::X"}
 
 
-def _account(monkeypatch: pytest.MonkeyPatch, cloud: Cloud) -> Account:
+def _removed(monkeypatch: pytest.MonkeyPatch, cloud: MagicMock) -> list[str]:
     monkeypatch.setattr("demo.aws_smoke.account._client", lambda *_: cloud)
-    return Account("123456789012", "eu-central-1", "arn:aws:iam::123456789012:user/u", None)
+    return remove(ACCOUNT, NAME, Progress(io.StringIO()), cloud.sleep)
 
 
-def _removed(monkeypatch: pytest.MonkeyPatch, cloud: Cloud) -> list[str]:
-    return remove(_account(monkeypatch, cloud), NAME, Progress(io.StringIO()), sleep=lambda _: None)
-
-
-def test_retained_resources_are_removed_once_late_invocations_have_ended(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    cloud = Cloud(dict(KEPT))
-    pause: Callable[[float], None] = lambda seconds: cloud.calls.append(f"{seconds:.0f} s")  # noqa: E731
-    assert remove(_account(monkeypatch, cloud), NAME, Progress(io.StringIO()), pause) == []
-    assert cloud.calls == ["stack", "10 s", "table", "bucket"]
+def test_retained_resources_are_removed_once_late_invocations_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    cloud = _cloud(KEPT)
+    assert _removed(monkeypatch, cloud) == []
+    changed = [made for made in cloud.method_calls if made[0].startswith(("delete", "sleep"))]
+    assert changed == [
+        call.delete_stack(StackName=NAME),
+        call.sleep(10),
+        call.delete_table(TableName="table"),
+        *(call.delete_object(Bucket="bucket", Key=key, VersionId="null") for key in "ab"),
+        call.delete_bucket(Bucket="bucket"),
+        call.delete_queue(QueueUrl="url"),
+    ]
 
 
 def test_resources_that_cannot_be_removed_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = _removed(monkeypatch, Cloud({**KEPT, "logs": "AWS::Logs::LogGroup"}, stuck=True))
-    assert [line.partition(":")[0] for line in told] == [f"stack {NAME}", "AWS"]
-    assert "AccessDenied" in told[1]
+    left = _removed(monkeypatch, _cloud({**KEPT, "logs": "AWS::Logs::LogGroup"}, "DELETE_FAILED"))
+    assert [line.partition(":")[0] for line in left] == [f"stack {NAME}", "AWS"]
+    assert "AccessDenied" in left[1]
 
 
 @pytest.fixture
-def account(monkeypatch: pytest.MonkeyPatch) -> tuple[Account, list[str]]:
-    """An account in which nothing happens but what the list names."""
-    happened: list[str] = []
+def happened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the stacks that are removed; nothing else happens."""
+    names: list[str] = []
 
-    def removed(account: Account, name: str, progress: Progress) -> list[str]:
-        happened.append("removed")
+    def remove(_account: Account, name: str, _progress: Progress) -> list[str]:
+        names.append(name)
         return []
 
-    monkeypatch.setattr(smoke, "remove", removed)
-    return Account("123456789012", "eu-central-1", "arn:aws:iam::123456789012:user/u", None), happened
+    monkeypatch.setattr(smoke, "remove", remove)
+    return names
 
 
-def test_it_says_what_it_will_do_and_asks(
-    account: tuple[Account, list[str]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = smoke.parse_options([])
-    assert smoke.run(account[0], asked, Progress(io.StringIO()), ask=lambda _: "no") == 1
-    assert account[1] == []
-    told = capsys.readouterr().err
-    assert all(
-        word in told for word in ("123456789012", "eu-central-1", "CountersSmoke-", "1,000 events", "some cents")
-    )
+def test_it_says_what_it_will_do_and_asks(happened: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert smoke.run(ACCOUNT, smoke.parse_options([]), Progress(io.StringIO()), ask=lambda _: "no") == 1
+    assert happened == []
+    printed = capsys.readouterr().err
+    for word in ("123456789012", "eu-central-1", "CountersSmoke-", "1,000 events", "some cents"):
+        assert word in printed
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(143), RuntimeError("deployment failed")])
 def test_everything_is_removed_whatever_happens(
-    error: BaseException,
-    account: tuple[Account, list[str]],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    error: BaseException, happened: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fails(account: Account, name: str) -> dict[str, str]:
-        account_seen.append(name)
-        raise error
-
-    account_seen: list[str] = []
-    monkeypatch.setattr(smoke, "deploy", fails)
+    deploy = Mock(side_effect=error)
+    monkeypatch.setattr(smoke, "deploy", deploy)
     with pytest.raises(type(error)):
-        smoke.run(account[0], OPTIONS, Progress(io.StringIO()))
-    assert account[1] == ["removed"]
+        smoke.run(ACCOUNT, OPTIONS, Progress(io.StringIO()))
+    assert happened == [deploy.call_args.args[1]]
     assert f"differs: all checks are made: expected yes, found {type(error).__name__}" in capsys.readouterr().out

@@ -15,6 +15,7 @@ from aws_cdk.aws_lambda import FunctionOptions
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest
 from simulation.aws.queue_messages import HIDDEN_SECONDS, KEPT_SECONDS, MOST_BYTES, MOST_RECEIVES
+from tests.unit.handlers.queue_world import World, view
 from tests.unit.infra.support import (
     AUTHORIZERS,
     JOB,
@@ -27,6 +28,7 @@ from tests.unit.infra.support import (
     declared,
     each,
     new_stack,
+    properties,
     synthesized,
 )
 
@@ -141,3 +143,33 @@ def test_functions_know_which_field_is_which_claim(kind: str) -> None:
         "api": {"customer": path},
         "ingest_http": {"customer": path},
     }
+
+
+def test_the_consumer_takes_what_the_integration_sends() -> None:
+    """Direct mode: messages are what the template's integration makes of requests."""
+    template = synthesized(build(EventIngest, new_stack(), mode="direct"))
+    integration = properties(template, "AWS::ApiGatewayV2::Integration")
+    assert integration["IntegrationSubtype"] == "SQS-SendMessage"
+    parameters = integration["RequestParameters"]
+    assert parameters["QueueUrl"]["Ref"] in template.find_resources("AWS::SQS::Queue")
+
+    world = World()
+    views = [view('/é "#') | {"clientId": f"c{number}"} for number in range(3)]
+    bodies = [
+        json.dumps(views[0]),
+        json.dumps(views, indent=2),
+        json.dumps(views[1], ensure_ascii=False),
+        "no JSON",
+        json.dumps([{"url": "/incomplete"}]),
+        "[]",
+    ]
+    # API Gateway documents that parts of the request go where the integration's parameters say.
+    taken = str(int(world.clock()) - 5)
+    attributes = json.loads(parameters["MessageAttributes"].replace("${context.requestTimeEpoch}", taken))
+    for body in bodies:
+        world.queue.send({"$request.body": body}[parameters["MessageBody"]], attributes)
+    assert all(message.is_done for message in world.deliver())
+    dead = world.dead.messages()
+    assert {one.body for one in dead} == {bodies[3], bodies[4]}
+    assert {one.attributes["taken"]["StringValue"] for one in dead} == {taken}
+    assert world.urls() == ['/é "#'] * 3
