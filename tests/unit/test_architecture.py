@@ -9,12 +9,12 @@ import base64
 import json
 import os
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal
 from fnmatch import fnmatchcase
 from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -36,18 +36,15 @@ from dynamodb_counters import (
     Threshold,
     Window,
 )
-from dynamodb_counters._backfill.backfill import Backfill
-from dynamodb_counters._backfill.feeds import Feeds, Shard
-from dynamodb_counters._commit.batch import Aggregator, Report
-from dynamodb_counters._control.registry import SOURCE, read_registry, write_registry
+from dynamodb_counters._commit.batch import Aggregator
+from dynamodb_counters._control.registry import SOURCE, write_registry
 from dynamodb_counters._control.run_items import typed_runs
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._items import table_schema
 from dynamodb_counters._items.bookkeeping import typed_values
-from dynamodb_counters._table import Table
-from simulation.engines import Engine
-from simulation.memory_table import MemoryTable
-from tests.integration.stores import Store
+from simulation.clock import VirtualClock
+from simulation.faults.hooked_client import HookedClient
+from simulation.world import World
 
 Item = dict[str, dict[str, Any]]
 
@@ -56,8 +53,6 @@ PAGE = PROJECT / "docs" / "architecture.md"
 SNAPSHOT = PROJECT / "tests" / "snapshots" / "items.json"
 
 NOW = int(datetime(2026, 11, 20, 10, 30, 5, tzinfo=UTC).timestamp())
-SHARD = "shardId-00000001795161600000-f55eea83"
-FIRST_SEQUENCE = 4421584500000000017450439091
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7))
 CLICK = Event("click", pk="AD#{ad}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7), packed=Packed("time"))
@@ -135,9 +130,9 @@ EXAMPLES = {
     "Bucket: hour": "URL#/ WINDOW#views_24h#H#2026-11-20T10",
     "Bucket: day": "URL#/ WINDOW#views_24h#D#2026-11-20",
     "Bucket: month": "URL#/ WINDOW#views_24h#N#2026-11",
-    "Quarantined image": f"QUARANTINE#* {SHARD}#*101#NewImage",
-    "Quarantined image: redriven": f"QUARANTINE#* {SHARD}#*[!0]?#NewImage",
-    "Quarantined delta": f"QUARANTINE#* {SHARD}#*#shops",
+    "Quarantined image": "QUARANTINE#* shardId-*#NewImage",
+    "Quarantined image: redriven": "QUARANTINE#* shardId-*#NewImage",
+    "Quarantined delta": "QUARANTINE#* shardId-*#shops",
     "Checkpoint": "CHECKPOINT#?* CHECKPOINT",
     "Registry": "CHECKPOINT# DECLARED",
     "Name": "CHECKPOINT# DECLARED#views",
@@ -206,160 +201,103 @@ def test_every_bookkeeping_attribute_on_the_page_is_written(written: dict[str, I
 
 @pytest.mark.snapshot
 def test_the_update_of_a_batch_is_the_one_that_is_sent() -> None:
-    world = World((VIEWS,))
-    world.view_twice()
-    batch = world.changes()
-    first = world.deliver(batch)
-    items = world.items()
-    again = world.deliver(batch)
+    world = World(VIEWS, clock=VirtualClock(NOW))
+    sent: list[dict[str, Any]] = []
+
+    def note(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+        sent.extend([request] if name == "update_item" else [])
+        return send()
+
+    table = world.reached(HookedClient(world.table, note))
+    # What it sends again would else be an UPDATE of PartiQL.
+    aggregator = Aggregator(table, world.declared, quarantine_retention_seconds=1e6, single_shard=True)
+    _view_twice(world)
+    first = world.deliver(world.records(), by=aggregator)
+    items = [*world.table.items()]
+    again = world.deliver(world.records(), by=aggregator)
 
     assert (first.updated, first.skipped) == (1, 0)
     assert (again.updated, again.skipped) == (0, 1)
-    assert world.items() == items
-    sent, repeated = [arguments for name, arguments in world.client.calls if name == "update_item"]
-    assert sent == {**repeated, "ReturnValues": "ALL_NEW"}
-    _hold("### The update", _shown_request(sent))
+    assert [*world.table.items()] == items
+    once, repeated = sent
+    assert once == {**repeated, "ReturnValues": "ALL_NEW"}
+    _hold("### The update", _shown_request(once))
 
 
-def test_a_redriven_item_differs_in_its_state_and_its_time_alone(every_kind: EveryKind) -> None:
-    before, after, redriven_at = every_kind
-    changed = [key for key in after if after[key] != before[key]]
-    state = {"state": {"S": "released"}, "changed_at": {"N": f"{redriven_at:.0f}"}}
+def test_a_redriven_item_differs_in_its_state_and_its_time_alone(every_kind: World) -> None:
+    before, at = _items(every_kind), every_kind.clock()
+    every_kind.redrive()
+    after = _items(every_kind)
+    changed = [key for key in before if after[key] != before[key] and key.startswith("QUARANTINE#")]
+    state = {"state": {"S": "released"}, "changed_at": {"N": f"{at:.0f}"}}
     assert [{**before[key], **state} for key in changed] == [after[key] for key in changed]
     assert len(changed) == 2
 
 
-class World:
-    """A table with events in it, and the consumer of its stream, at one fixed time."""
-
-    def __init__(self, declarations: tuple[Aggregate | Window, ...]) -> None:
-        memory: Any = MemoryTable(lambda: store.clock.now)
-        store = Store(Engine("memory", memory, None), "counters")
-        store.clock.now = NOW
-        self._store = store
-        self.client, self.counters = store.client, store.counters
-        # What it sends again would else be an UPDATE of PartiQL.
-        self._aggregator = Aggregator(
-            store.table, declarations, quarantine_retention_seconds=30 * 86_400, single_shard=True
-        )
-        self._sequence = FIRST_SEQUENCE
-        self._seen: dict[str, Item] = {}
-
-    @property
-    def time(self) -> float:
-        return self._store.clock.now
-
-    def items(self) -> dict[str, Item]:
-        """All items by `pk`, a space and `sk`."""
-        found = self.client.scan(TableName="counters")["Items"]
-        return {
-            f"{item['pk']['S']} {item['sk']['S']}": {name: _stored(item[name]) for name in sorted(item)}
-            for item in sorted(found, key=lambda item: (item["pk"]["S"], item["sk"]["S"]))
-        }
-
-    def changes(self) -> list[dict[str, Any]]:
-        """Return the stream records of what changed since the last call; nothing is ever deleted here."""
-        before, self._seen = self._seen, self.items()
-        return [self._record(before.get(key), item) for key, item in self._seen.items() if before.get(key) != item]
-
-    def deliver(self, records: list[dict[str, Any]]) -> Report:
-        return self._aggregator.handle({"Records": records, "shardId": SHARD})
-
-    def _record(self, old: Item | None, new: Item) -> dict[str, Any]:
-        change: dict[str, Any] = {
-            "ApproximateCreationDateTime": self._store.clock.now,
-            "Keys": {name: new[name] for name in ("pk", "sk")},
-            "SequenceNumber": str(self._sequence),
-            "NewImage": new,
-        }
-        self._sequence += 1
-        return {"eventName": "MODIFY" if old else "INSERT", "dynamodb": {**change, "OldImage": old} if old else change}
-
-    def view_twice(self) -> None:
-        for time, client in (("2026-11-20T10:30:00Z", "c1"), ("2026-11-20T10:30:02Z", "c2")):
-            self.counters.accept(VIEW, {"url": "/", "time": time, "clientId": client})
-
-    def write_every_kind(self) -> None:
-        self.view_twice()
-        self.counters.accept(VIEW, {"url": LONG_URL, "time": "2026-11-20T10:30:03Z", "clientId": "c1"})
-        clicks = [{"ad": "7", "time": "2026-11-20T10:30:00Z", "clientId": client} for client in ("c1", "c2")]
-        self.counters.accept_many(CLICK, clicks)
-        self.counters.accept(ORDER, {"id": 1, "revision": 1, "total": 90})
-        self.counters.accept(ORDER, {"id": 1, "revision": 2, "total": 95})
-        self.counters.record_once(JOB, {"id": 1, "customer": "7"}, [CUSTOMERS])
-        for number, shop, price in ((1, "a", 5), (2, "a", 12), (3, "c", 10**38 - 1), (4, "c", 2)):
-            self.counters.accept(SALE, {"id": number, "shop": shop, "price": price})
-        self.counters.accept(SALE, {"id": 5, "shop": "b"})
-        path = {"pk": "PATHS", "sk": "1", "player": "ann", "user_submitted_path": "a>b"}
-        self.client.put_item(TableName="counters", Item={name: {"S": value} for name, value in path.items()})
-        self.deliver_all()
-        state = {"applied_through": f"{self._sequence - 1:040}"}
-        self._aggregator.handle({"Records": [], "shardId": SHARD, "isFinalInvokeForWindow": True, "state": state})
-        self.counters.accept(CLICK, {"ad": "7", "time": "2026-11-20T10:20:00Z", "clientId": "c3"})
-        self.counters.erase(CLICK, {"clientId": "c3"}, counts="keep")
-        self.backfill("customers")
-        view = {"pk": "URL#/", "sk": "T#1#CID#c1", "_type": "view", "url": "/", "time": "2026-11-13T10:30:00Z"}
-        for values in (path, view):
-            self.expire({**{name: {"S": value} for name, value in values.items()}, "ttl": {"N": str(NOW)}})
-        self.counters.leases(CALLS, {"customer": "7"}).take()
-        self.counters.accept(SALE, {"id": 6, "shop": "b"})
-        self.deliver_all()
-        self.counters.redrive(next(entry for entry in self.counters.quarantined() if "SALE#6" in str(entry.content)))
-        # As a verification does at its end, and an aggregator with a source table.
-        header = typed_values({SOURCE: "arn:aws:dynamodb:us-east-1:123456789012:table/orders"})
-        write_registry(self._store.table, read_registry(self._store.table), (), attributes=header | typed_runs(()))
-
-    def expire(self, item: Item) -> None:
-        expired = self._record(None, item)
-        images = expired["dynamodb"]
-        images["OldImage"] = images.pop("NewImage")
-        self.deliver([{**expired, "eventName": "REMOVE"}])
-
-    def deliver_all(self) -> None:
-        while records := self.changes():
-            self.deliver(records)
-
-    def backfill(self, name: str) -> None:
-        def sleep(seconds: float) -> None:
-            self._store.clock.now += seconds
-            self.deliver_all()
-
-        client: Any = self.client
-        table = Table("counters", client, clock=self._store.clock, sleep=sleep)
-        numbers = (f"{number:016x}" for number in count(1))
-        with patch("secrets.token_hex", lambda _: next(numbers)):
-            stream: Any = SimpleNamespace(shards=lambda: [Shard(SHARD, "", is_open=True)])
-            how: Any = {"names": [name], "segments": 1, "page_items": 20}
-            run = Backfill(table=table, feeds=Feeds(stream), now=table.clock, **how)
-            for progress in run.steps():
-                if progress.phase == "scanning":
-                    self.counters.record_once(JOB, {"id": 2, "customer": "7"}, [CUSTOMERS])
-                    self.deliver_all()
+def _items(world: World) -> dict[str, Item]:
+    """All items by `pk`, a space and `sk`."""
+    items = sorted(world.table.items(), key=lambda item: (item["pk"]["S"], item["sk"]["S"]))
+    return {
+        f"{item['pk']['S']} {item['sk']['S']}": {name: _stored(item[name]) for name in sorted(item)} for item in items
+    }
 
 
-EveryKind = tuple[dict[str, Item], dict[str, Item], float]
-"""Items of every kind, these after a redrive, and its time."""
+def _view_twice(world: World) -> None:
+    for time, client in (("2026-11-20T10:30:00Z", "c1"), ("2026-11-20T10:30:02Z", "c2")):
+        world.counters.accept(VIEW, {"url": "/", "time": time, "clientId": client})
 
 
 @pytest.fixture(scope="module")
-def every_kind() -> EveryKind:
-    world = World(DECLARATIONS)
-    world.write_every_kind()
-    before = world.items()
-    for record in world.counters.quarantined():
-        assert world.counters.redrive(record)
-    return before, world.items(), world.time
+@patch("dynamodb_counters._table.CONCURRENCY", 1)  # Threads would race for sequence numbers.
+def every_kind() -> World:
+    """A table with items of every kind, at one fixed time until its backfill."""
+    world = World(*DECLARATIONS, clock=VirtualClock(NOW))
+    counters = world.counters
+    _view_twice(world)
+    counters.accept(VIEW, {"url": LONG_URL, "time": "2026-11-20T10:30:03Z", "clientId": "c1"})
+    clicks = [{"ad": "7", "time": "2026-11-20T10:30:00Z", "clientId": client} for client in ("c1", "c2")]
+    counters.accept_many(CLICK, clicks)
+    counters.accept(ORDER, {"id": 1, "revision": 1, "total": 90})
+    counters.accept(ORDER, {"id": 1, "revision": 2, "total": 95})
+    counters.record_once(JOB, {"id": 1, "customer": "7"}, [CUSTOMERS])
+    for number, shop, price in ((1, "a", 5), (2, "a", 12), (3, "c", 10**38 - 1), (4, "c", 2)):
+        counters.accept(SALE, {"id": number, "shop": shop, "price": price})
+    counters.accept(SALE, {"id": 5, "shop": "b"})
+    world.put("PATHS", "1", player="ann", user_submitted_path="a>b")
+    world.settle()
+    world.end_window(world.records())
+    counters.accept(CLICK, {"ad": "7", "time": "2026-11-20T10:20:00Z", "clientId": "c3"})
+    counters.erase(CLICK, {"clientId": "c3"}, counts="keep")
+    numbers = (f"{number:016x}" for number in count(1))
+    with patch("secrets.token_hex", lambda _: next(numbers)):
+        for progress in world.backfill("customers", segments=1, page_items=20).steps():
+            if progress.phase == "scanning":
+                counters.record_once(JOB, {"id": 2, "customer": "7"}, [CUSTOMERS])
+                world.settle()
+    world.put("JOB#3", "JOB", _type="job", id=3, customer="8", ttl=int(world.clock()))
+    world.settle()
+    assert world.table.expire()
+    counters.leases(CALLS, {"customer": "7"}).take()
+    counters.accept(SALE, {"id": 6, "shop": "b"})
+    world.settle()
+    counters.redrive(next(entry for entry in counters.quarantined() if "SALE#6" in str(entry.content)))
+    # As a verification does at its end, and an aggregator with a source table.
+    header = typed_values({SOURCE: "arn:aws:dynamodb:us-east-1:123456789012:table/orders"})
+    write_registry(world.store, world.registry, (), attributes=header | typed_runs(()))
+    return world
 
 
 @pytest.fixture(scope="module")
-def written(every_kind: EveryKind) -> dict[str, Item]:
+def written(every_kind: World) -> dict[str, Item]:
     """One item of each kind, as the code writes it now."""
-    items = every_kind[0]
+    items = _items(every_kind)
     found = {
         example: [item for key, item in items.items() if fnmatchcase(key, EXAMPLES[example])] for example in EXAMPLES
     }
     for several in ("Log page", "Heartbeat"):
         found[several] = found[several][:1]
+    for example, state in (("Quarantined image", "waiting"), ("Quarantined image: redriven", "released")):
+        found[example] = [item for item in found[example] if item["state"] == {"S": state}]
     assert {example: len(items) for example, items in found.items()} == dict.fromkeys(EXAMPLES, 1)
     return {example: item for example, [item] in found.items()}
 
