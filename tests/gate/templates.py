@@ -146,12 +146,6 @@ def orders(keys: TableKeys) -> Aggregate:
     return Aggregate("orders", Items("order", keys=keys), pk="SHOP", sk="ORDERS", measures={"orders": Count()})
 
 
-def window_minimal(stack: Stack) -> None:
-    counters = DedupCounterTable(stack, "Counters")
-    StreamAggregator(stack, "Aggregator", table=counters)
-    build(WindowedCounter, stack, table=counters)
-
-
 def thresholds_minimal(stack: Stack) -> None:
     counters = DedupCounterTable(stack, "Counters")
     StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS])
@@ -243,7 +237,6 @@ BUILDS: dict[str, Callable[[Stack], object]] = {
         StreamAggregator, stack, source_table=source_table(stack), aggregates=[orders(TableKeys("id"))]
     ),
     "apart_everything": apart_everything,
-    "window_minimal": window_minimal,
     "window_everything": window_everything,
     "aggregator_verified": lambda stack: build(
         StreamAggregator, stack, verify_every=Duration.days(1), verify_sample=0.25

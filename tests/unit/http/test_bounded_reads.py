@@ -35,13 +35,10 @@ CLIENTS = Aggregate(
     ranking=Ranking(measure="n", leaderboard="ALL"),
 )
 SPREAD = Aggregate("spread", VIEW, pk="SPREAD", sk="S", measures={"n": Count()}, write_shards=3)
-QUARTER = Window(
-    "quarter", VIEW, pk="Q#{url}", time="time", precision=timedelta(seconds=1), longest=timedelta(minutes=15)
-)
 FINE = Window("fine", VIEW, pk="F#{url}", time="time", precision=timedelta(seconds=1), longest=timedelta(minutes=1))
 PLAIN = Window("plain", VIEW, pk="P#{url}", time="time")
 PAGED = Aggregate("paged", VIEW, pk="PAGED#{url}", sk="{clientId}", measures={"n": Count()}, pages=True)
-SERVED = (CLIENTS, PAGED, SPREAD, QUARTER, FINE, PLAIN)
+SERVED = (CLIENTS, PAGED, SPREAD, FINE, PLAIN)
 Values = dict[str, Any]
 
 
@@ -74,28 +71,22 @@ def pages(path: str, name: str, **parameters: object) -> Iterator[list[Values]]:
         parameters["next"] = page["next"]
 
 
-def test_groups_come_page_by_page_in_the_order_of_their_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = sorted([*(f"c{number}" for number in range(250)), "", "#", "é", "\x00", "x" * 1500])
-    serve(monkeypatch, counted(*map(view, names), view("other", "/other")))
-
-    found = list(pages("/v1/clients", "groups", url="/", limit=100))
-
-    assert [len(page) for page in found] == [100, 100, 55]
-    assert sorted(group["values"]["clientId"] for page in found for group in page) == names
-    assert {group["measures"]["n"] for page in found for group in page} == {1}
-
-
-def test_groups_in_pages_come_in_the_order_of_their_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = sorted([*(f"c{number}" for number in range(450)), "", "#", "é", "x" * 1500])
+@pytest.mark.parametrize(
+    ("name", "order"),
+    [("clients", None), ("paged", lambda client: hash_of(PAGED._sk_template.render_texts([client])))],
+)
+def test_groups_come_page_by_page_in_the_order_of_their_keys_or_hashes(
+    monkeypatch: pytest.MonkeyPatch, name: str, order: Any
+) -> None:
+    names = sorted([*(f"c{number}" for number in range(450)), "", "#", "é", "\x00", "x" * 1500], key=order)
     client = counted(*map(view, names), view("other", "/other"))
     serve(monkeypatch, client)
     assert sum(item["sk"]["S"].startswith("PAGE#paged#") for item in client.items()) > 1
 
-    found = list(pages("/v1/paged", "groups", url="/", limit=100))
-    listed = [group["values"]["clientId"] for page in found for group in page]
+    found = list(pages(f"/v1/{name}", "groups", url="/", limit=100))
 
-    assert [len(page) for page in found] == [100, 100, 100, 100, 54]
-    assert listed == sorted(names, key=lambda name: hash_of(PAGED._sk_template.render_texts([name])))
+    assert [len(page) for page in found] == [100, 100, 100, 100, 55]
+    assert [group["values"]["clientId"] for page in found for group in page] == names
     assert {group["measures"]["n"] for page in found for group in page} == {1}
 
 
@@ -115,17 +106,6 @@ def test_a_leaderboard_and_a_batch_are_no_longer_than_a_megabyte(monkeypatch: py
     body = json.dumps({"groups": groups}, ensure_ascii=False)
     status, problem = call_api(request("POST", "/v1/batch", body=body))
     assert (status, problem["detail"]) == (400, "the answer takes more than 1000000 bytes of JSON: request fewer")
-
-
-@pytest.mark.parametrize("path", ["/v1/quarter", "/v1/quarter/series"])
-def test_a_window_is_no_longer_than_declared(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    client = counted(view("c"))
-    serve(monkeypatch, client)
-    for last in ("16m", "1h", "366d"):
-        status, problem = get(path, url="/", last=last)
-        assert (status, "expected at most 0:15:00, the longest of 'quarter'" in problem["detail"]) == (400, True)
-    assert get(path, url="/", last="15m")[0] == 200
-    assert get(path, url="/")[0] == 200
 
 
 def test_a_span_longer_than_declared_costs_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -209,18 +209,6 @@ def test_an_attribute_may_be_in_context_and_data_if_both_say_the_same(taking: Qu
     assert queued(taking) == [{name: value for name, value in TAKEN.items() if name != "price"} | {"type": "click"}]
 
 
-def test_data_nests_a_level_less_in_a_batch(taking: Queue) -> None:
-    def nested(levels: int) -> str:
-        return json.dumps(without(data={"page": "/", "deep": 0}), default=float).replace(
-            '"deep": 0', f'"deep": {"[" * levels}{"]" * levels}'
-        )
-
-    assert post(STRUCTURED, nested(32))[0] == 202
-    assert post(STRUCTURED, nested(33))[0] == 400
-    assert post(BATCHED, f"[{nested(31)}]")[0] == 202
-    assert post(BATCHED, f"[{nested(32)}]")[0] == 400
-
-
 def test_a_schema_sees_the_event_that_is_counted(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     schema = {"properties": {"source": {"pattern": "^/shops/"}, "price": {"multipleOf": 0.01}}, "required": ["page"]}
     use(monkeypatch, EventCheck(CLICK, compile_schema(schema)))
