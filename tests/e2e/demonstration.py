@@ -76,7 +76,7 @@ class Run:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
             ended = self.process.poll() is not None
-            if found := re.search(pattern, file.read_text(), re.DOTALL):
+            if found := re.search(pattern, file.read_text(), re.DOTALL | re.MULTILINE):
                 return found
             assert not ended, f"it ended with status {self.process.returncode}:\n{self.errors.read_text()}"
             time.sleep(0.1)

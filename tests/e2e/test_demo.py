@@ -97,21 +97,16 @@ def test_nothing_is_left_when_it_is_ended_amid_the_deployment(tmp_path: Path, en
     assert "Traceback" not in run.errors.read_text()
 
 
-def test_an_impossible_wish_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    missing = tmp_path / "none.log"
-    with demonstration(tmp_path, "--log", str(missing)) as run:
+@pytest.mark.parametrize("is_damaged", [True, False])
+def test_a_log_that_cannot_be_read_is_refused_before_anything_starts(tmp_path: Path, *, is_damaged: bool) -> None:
+    log = tmp_path / "none.log"
+    refusal = f"argument --log: invalid log '{log}': expected a file that can be read"
+    if is_damaged:
+        log.write_bytes(write_log(log).read_bytes()[:-20])
+        refusal = f"cannot read the log {log}: its gzip data is damaged or cut off"
+    with demonstration(tmp_path, "--log", str(log)) as run:
         assert run.process.wait(PATIENCE_SECONDS) == 2
 
-    refusal = f"invalid log '{missing}': expected a file that can be read"
-    assert run.errors.read_text() == f"demo: error: argument --log: {refusal}\n"
-    assert list(run.temporary.iterdir()) == []
-
-
-def test_a_damaged_log_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    damaged = write_log(tmp_path / "damaged.gz")
-    damaged.write_bytes(damaged.read_bytes()[:-20])
-    with demonstration(tmp_path, "--log", str(damaged)) as run:
-        assert run.process.wait(PATIENCE_SECONDS) == 2
-
-    assert "its gzip data is damaged or cut off" in run.errors.read_text()
+    assert run.errors.read_text().startswith(f"demo: error: {refusal}")
     assert run.errors.read_text().count("\n") == 1
+    assert list(run.temporary.iterdir()) == []

@@ -14,13 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.demonstration import PATIENCE_SECONDS, PROJECT, Run
 from tests.integration.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 
-_PROJECT = Path(__file__).resolve().parents[2]
-# Only a failure takes this long.
-_PATIENCE_SECONDS = 300.0
 _COUNTERS = (sys.executable, "-m", "dynamodb_counters.cli.main")
 
 _APP = """
@@ -51,8 +49,8 @@ def _environment(temporary: Path) -> dict[str, str]:
     # The CLI is on the PATH; the packages are where a wheel would have put them.
     return {
         "HOME": str(temporary),
-        "PATH": os.pathsep.join([str(_PROJECT / "node_modules" / ".bin"), os.environ["PATH"]]),
-        "PYTHONPATH": os.pathsep.join(str(_PROJECT / root) for root in ("infra", "lambdas")),
+        "PATH": os.pathsep.join([str(PROJECT / "node_modules" / ".bin"), os.environ["PATH"]]),
+        "PYTHONPATH": os.pathsep.join(str(PROJECT / root) for root in ("infra", "lambdas")),
         "TMPDIR": str(temporary),
     }
 
@@ -68,17 +66,6 @@ def app(tmp_path: Path) -> Path:
     return directory
 
 
-def _wait_for(pattern: str, printed: Path, process: subprocess.Popen[bytes]) -> re.Match[str]:
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        ended = process.poll() is not None
-        if found := re.search(pattern, printed.read_text(), re.MULTILINE):
-            return found
-        assert not ended, f"it ended with status {process.returncode}:\n{printed.read_text()}"
-        time.sleep(0.1)
-    pytest.fail(f"{pattern!r} not printed in time:\n{printed.read_text()}")
-
-
 @pytest.mark.night
 def test_an_app_is_deployed_counted_changed_and_gone(app: Path, tmp_path: Path) -> None:
     printed, temporary = tmp_path / "printed", tmp_path / "tmp"
@@ -89,10 +76,12 @@ def test_an_app_is_deployed_counted_changed_and_gone(app: Path, tmp_path: Path) 
             env=_environment(temporary),
             stdout=output,
             stderr=subprocess.STDOUT,
+            text=True,
         )
+    run = Run(process, temporary, printed, printed)
     try:
-        port = int(_wait_for(r"http://127\.0\.0\.1:(\d+)", printed, process)[1])
-        _wait_for("^watching", printed, process)
+        port = int(run.wait_for(r"http://127\.0\.0\.1:(\d+)", printed)[1])
+        run.wait_for("^watching", printed)
         exports = dict(re.findall(r"^export (\w+)=(.*)$", printed.read_text(), re.MULTILINE))
 
         def counters(*arguments: str) -> str:
@@ -111,21 +100,21 @@ def test_an_app_is_deployed_counted_changed_and_gone(app: Path, tmp_path: Path) 
         (app / "orders.jsonl").write_text("".join(f'{{"shop":"b","id":"{n}","at":"{now}"}}\n' for n in (1, 2, 2)))
         counters("accept", "order", "--file", "orders.jsonl")
         for line in ("shops shop=a: orders=1", "shops shop=b: orders=2", "last_day shop=b: count=2"):
-            _wait_for(f"^{re.escape(line)}$", printed, process)
+            run.wait_for(f"^{re.escape(line)}$", printed)
 
         (app / "test_app.py").write_text("1")
         (app / "app.py").write_text(_APP.replace("App()", "App(1, 2, 3)"))
-        _wait_for(r"^error: .*; the app deployed before still runs$", printed, process)
+        run.wait_for(r"^error: .*; the app deployed before still runs$", printed)
         (app / "app.py").write_text(_APP.replace("\napp =", f"{_MORE}\napp =").replace("[SHOPS]", "[SHOPS, ALL]"))
         assert eventually(lambda: '"name":"all"' in counters("describe", "--json"))
         counters("backfill", "all", "--yes")
         counters("accept", "order", "shop=c", "id=1", f"at={now}")
-        _wait_for(r"^all: orders=4$", printed, process)
+        run.wait_for(r"^all: orders=4$", printed)
         assert counters("verify").startswith("7 groups compared: none drifted")
         assert set(re.findall(r"^(.+) changed$", printed.read_text(), re.MULTILINE)) == {"app.py"}
 
         process.send_signal(signal.SIGINT)
-        assert process.wait(_PATIENCE_SECONDS) == 0
+        assert process.wait(PATIENCE_SECONDS) == 0
         assert printed.read_text().count("Traceback") == 1, "the app's own"
         with socket.socket() as probe:
             assert probe.connect_ex(("127.0.0.1", port)) != 0

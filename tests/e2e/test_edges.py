@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import urllib.error
-import urllib.request
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -63,16 +61,3 @@ def test_a_malformed_message_ends_in_the_dead_letter_queue_and_blocks_nothing(bl
     assert eventually(lambda: letters() == 2)
     found = queues.receive_message(QueueUrl=dead, MaxNumberOfMessages=10, MessageAttributeNames=["All"])["Messages"]
     assert {name for letter in found for name in letter["MessageAttributes"]} == {"reason", "taken"}
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "rebound.example"])
-def test_a_page_of_the_web_reaches_nothing_behind_the_door(blog: Blog, host: str) -> None:
-    """Refuse what a browser sends without CORS; tests/unit/dev/test_server.py has what the door lets in."""
-    url, origin = f"{blog.emulator.endpoint_url}/?Action=CreateQueue&QueueName=owned", "http://shop.example"
-    for headers in ({"Host": host}, {"Host": host, "Origin": origin}):
-        request = urllib.request.Request(url, b"Action=CreateQueue&QueueName=owned", headers)
-        with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60)
-        refused.value.close()
-        assert refused.value.code == 403
-    assert not any("owned" in url for url in blog.emulator.client("sqs").list_queues()["QueueUrls"])
