@@ -46,7 +46,7 @@ settings.load_profile(PROFILE)
 
 # One process runs all that share a deployment, DynamoDB Local, or the templates and the processes of the CDK.
 _SHARED = {
-    "deployed": re.compile(r"tests/e2e/test_(demo|edges|page)\.py"),
+    "deployed": re.compile(r"tests/e2e/test_(demo|page)\.py"),
     "dynamodb_local": re.compile(r".*dynamodb_local|tests/(integration/|exactly_once/test_crashes\.py)"),
     "stacks": re.compile(
         r"tests/(gate/|unit/infra/)"
