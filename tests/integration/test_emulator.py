@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import http.client
-import io
 import os
 import signal
 import socket
 import subprocess
 import sys
-import zipfile
 from contextlib import closing, nullcontext
 from pathlib import Path
 
@@ -96,21 +94,6 @@ def test_only_who_knows_the_key_of_the_run_creates_something() -> None:
         assert ask(emulator, emulator.key)[0] == 200
 
 
-def test_functions_reach_the_services_as_they_do_on_aws() -> None:
-    source = "import boto3\ndef handler(event, context):\n    return boto3.client('sqs').list_queues()['QueueUrls']\n"
-    code = io.BytesIO()
-    with zipfile.ZipFile(code, "w") as archive:
-        archive.writestr("index.py", source)
-    with Emulator.start() as emulator:
-        emulator.client("sqs").create_queue(QueueName="letters")
-        functions = emulator.client("lambda")
-        role = f"arn:aws:iam::{emulator.account}:role/any"
-        settings = {"Runtime": "python3.13", "Handler": "index.handler", "Role": role, "Timeout": 60}
-        functions.create_function(FunctionName="lists", Code={"ZipFile": code.getvalue()}, **settings)
-        functions.get_waiter("function_active_v2").wait(FunctionName="lists")
-        assert b"letters" in functions.invoke(FunctionName="lists")["Payload"].read()
-
-
 def _other_addresses() -> set[str]:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
@@ -182,15 +165,3 @@ def test_a_failed_start_says_what_was_printed(monkeypatch: pytest.MonkeyPatch) -
 
         with pytest.raises(EmulatorError, match="already in use"), Emulator.start(max_seconds=600):
             pytest.fail("it must not start")
-
-
-def test_its_settings_hide_the_callers_account(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_PROFILE", "another")
-    monkeypatch.setenv("AWS_SESSION_TOKEN", "secret")
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
-    with Emulator.start(max_seconds=600) as emulator:
-        assert emulator.client("sts").get_caller_identity()["Account"] == emulator.account
-        environment = emulator.environment()
-
-    assert environment["AWS_ENDPOINT_URL"] == emulator.endpoint_url
-    assert not {"AWS_PROFILE", "AWS_SESSION_TOKEN"} & environment.keys()

@@ -290,7 +290,6 @@ def test_a_score_that_is_a_text_holds_nothing_up(engine: Engine, store: Store) -
 DAY = 86_400
 SALE = Event("sale", pk="CLIENT#{client}", sk="SALE#{at}#{id}", retention=timedelta(days=7))
 PACKED = replace(SALE, packed=Packed("at"))
-EVENTS = {"plain": SALE, "packed": PACKED}
 
 
 def _sums(event: Event) -> Aggregate:
@@ -313,38 +312,23 @@ def _stored(store: Store) -> str:
     return repr([{**item, "_chunk": rows_of(item)} if "_chunk" in item else item for item in store.items()])
 
 
-@pytest.mark.parametrize(("retention_days", "kept_days"), [(7, 7), (90, 90), (400, 90), (0.01, 2)])
-@pytest.mark.parametrize("kind", EVENTS)
-def test_an_entry_is_kept_no_longer_than_its_event(
-    store: Store, kind: str, retention_days: float, kept_days: int
+@pytest.mark.parametrize(
+    ("ttl", "retention", "kept"),
+    [
+        (NOW + 7 * DAY, 90 * DAY, 7 * DAY),
+        (NOW + 400 * DAY, 90 * DAY, 90 * DAY),
+        (NOW + 900, 90 * DAY, 2 * DAY),
+        (NOW + 7 * DAY, 3600, 3600),
+        # One that deletes nothing is none.
+        *((5, 90 * DAY, 90 * DAY), (NOW - 5 * 365 * DAY + 9, 90 * DAY, 2 * DAY), (10**14, 90 * DAY, 90 * DAY)),
+    ],
+)
+def test_an_entry_is_kept_no_longer_than_its_event_or_was_asked_for(
+    store: Store, ttl: int, retention: float, kept: int
 ) -> None:
-    event = replace(SALE, retention=timedelta(days=retention_days), packed=EVENTS[kind].packed)
-    _accept(store, event, _bought("ann", amount="much"))
-
-    aggregator = Aggregator(store.table, (_sums(event),), quarantine_retention_seconds=90.0 * DAY)
-    assert aggregator.handle({"Records": store.inserts(), "shardId": SHARD}).quarantined == 1
-
-    [entry] = _quarantined(store)
-    kept = int(entry["ttl"]["N"]) - NOW
-    # A chunk stays as long as its bucket, and a day.
-    assert kept_days * DAY <= kept <= kept_days * DAY + (DAY + 600 if kind == "packed" and kept_days == 7 else 0)
-
-
-def test_an_entry_is_kept_no_longer_than_was_asked_for(store: Store) -> None:
-    _accept(store, SALE, _bought("ann", amount="much"))
-    Aggregator(store.table, (_sums(SALE),), quarantine_retention_seconds=3600.0).handle(
-        {"Records": store.inserts(), "shardId": SHARD}
-    )
-    [entry] = _quarantined(store)
-    assert entry["ttl"]["N"] == str(NOW + 3600)
-
-
-@pytest.mark.parametrize(("ttl", "kept"), [(5, 90 * DAY), (NOW - 5 * 365 * DAY + 9, 2 * DAY), (10**14, 90 * DAY)])
-def test_a_ttl_that_deletes_nothing_is_none(store: Store, ttl: int, kept: int) -> None:
-    aggregator = Aggregator(store.table, (_sums(SALE),), quarantine_retention_seconds=90.0 * DAY)
+    aggregator = Aggregator(store.table, (_sums(SALE),), quarantine_retention_seconds=retention)
     bad = record(10**21, {**image("sale", amount="much"), "ttl": {"N": str(ttl)}})
     assert aggregator.handle({"Records": [bad], "shardId": SHARD}).quarantined == 1
-
     [entry] = _quarantined(store)
     assert int(entry["ttl"]["N"]) == NOW + kept
 

@@ -60,14 +60,15 @@ def test_a_failure_has_what_the_cli_printed_last(emulator: Emulator, tmp_path: P
 def test_the_cli_sees_the_emulator_never_the_users_account(
     emulator: Emulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AWS_PROFILE", "production")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ACCESS_KEY_ID"):
+        monkeypatch.setenv(name, "mine")
     write_cli(tmp_path / "node_modules" / ".bin", 'env; echo "$@"')
 
     *environment, arguments = cdk.run(emulator, tmp_path, ["deploy", "Shop"], app="python app.py")
 
     assert {"AWS_ENDPOINT_URL=http://127.0.0.1:1", "AWS_ACCESS_KEY_ID=KEY"} <= {*environment}
-    assert not any(line.startswith("AWS_PROFILE") for line in environment)
+    assert "NO_PROXY=127.0.0.1,localhost" in environment
+    assert [line for line in environment if line.endswith("=mine")] == []
     assert arguments.startswith("deploy Shop --app python app.py --context single_shard_stream=true ")
     # As it is bootstrapped.
     assert " --context @aws-cdk/core:bootstrapQualifier=hnb659fds " in arguments

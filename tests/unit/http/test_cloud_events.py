@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -58,15 +57,9 @@ TAKEN: Final = {
 STRUCTURED, BATCHED = "application/cloudevents+json", "application/cloudevents-batch+json"
 
 
-def use(
-    monkeypatch: pytest.MonkeyPatch, check: EventCheck | None = None, tenant: Mapping[str, str] | None = None
-) -> Queue:
-    return receive(monkeypatch, check or EventCheck(CLICK), tenant)
-
-
 @pytest.fixture
 def taking(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> Queue:
-    return use(monkeypatch)
+    return receive(monkeypatch, EventCheck(CLICK))
 
 
 def queued(queue: Queue) -> list[Values]:
@@ -107,7 +100,7 @@ def test_a_repeated_source_and_id_counts_once(taking: Queue) -> None:
 
 
 def test_an_event_needs_no_data_where_its_context_is_enough(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
-    taking = use(monkeypatch, EventCheck(Event("seen", key=("source", "id"), version="sequence")))
+    taking = receive(monkeypatch, EventCheck(Event("seen", key=("source", "id"), version="sequence")))
     envelope = without("data", sequence="7")
     assert post(STRUCTURED, envelope)[0] == 202
     assert queued(taking) == [{"source": "/shops/1", "id": "a-1", "sequence": "7"}]
@@ -164,7 +157,7 @@ def test_an_invalid_event_is_refused_by_what_is_wrong_with_all_of_its_batch(taki
 
 
 def test_events_of_a_batch_are_refused_for_any_reason_each(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
-    taking = use(monkeypatch, tenant={"source": "claims.sub"})
+    taking = receive(monkeypatch, EventCheck(CLICK), {"source": "claims.sub"})
     batch = [ENVELOPE, without(source="/shops/2"), without("id"), without(id="b")]
     event = request("POST", "/", body=json.dumps(batch, default=float), headers={"content-type": BATCHED})
 
@@ -211,7 +204,7 @@ def test_an_attribute_may_be_in_context_and_data_if_both_say_the_same(taking: Qu
 
 def test_a_schema_sees_the_event_that_is_counted(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     schema = {"properties": {"source": {"pattern": "^/shops/"}, "price": {"multipleOf": 0.01}}, "required": ["page"]}
-    use(monkeypatch, EventCheck(CLICK, compile_schema(schema)))
+    receive(monkeypatch, EventCheck(CLICK, compile_schema(schema)))
     assert post(STRUCTURED, ENVELOPE)[0] == 202
     assert post(STRUCTURED, without(source="/other"))[0] == 400
 

@@ -46,10 +46,6 @@ def with_json(name: str, value: str) -> str:
     return f"{json.dumps({key: kept for key, kept in GOOD.items() if key != name})[:-1]},{json.dumps(name)}:{value}}}"
 
 
-def use(monkeypatch: pytest.MonkeyPatch, check: EventCheck) -> Queue:
-    return receive(monkeypatch, check)
-
-
 def test_events_that_the_declarations_could_not_fold_are_refused_with_the_reason(
     queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,7 +61,7 @@ def test_events_that_the_declarations_could_not_fold_are_refused_with_the_reason
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)
-        sent = use(monkeypatch, _PARSE())
+        sent = receive(monkeypatch, _PARSE())
 
     good = {**GOOD, "bytes": 1}
     status, problem = post(good, {**good, "time": "2026-19-39T29:59:59Z"}, {**GOOD, "bytes": "1"}, {**good, "time": 1})
@@ -112,7 +108,7 @@ def test_values_that_dynamodb_refuses_are_refused_wherever_they_stand(
 ) -> None:
     value = REFUSED[kind]
     for event in (VIEW, HIT):
-        sent = use(monkeypatch, EventCheck(event))
+        sent = receive(monkeypatch, EventCheck(event))
         status, problem = post(GOOD, with_json(name, place.format(value)))
         assert status == 400
         assert len(json.dumps(problem)) < 2000
@@ -128,7 +124,7 @@ def test_values_that_dynamodb_refuses_are_refused_wherever_they_stand(
 
 @pytest.mark.parametrize("kind", TAKEN)
 def test_values_that_dynamodb_just_takes_are_taken(queue: Queue, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    use(monkeypatch, EventCheck(VIEW))
+    receive(monkeypatch, EventCheck(VIEW))
     assert post(with_json("more", TAKEN[kind])) == (202, {"events": 1})
 
 
@@ -158,7 +154,7 @@ def test_brackets_in_texts_are_no_levels(text: str) -> None:
 
 
 def test_a_request_has_a_budget_of_values(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, EventCheck(VIEW))
+    receive(monkeypatch, EventCheck(VIEW))
     numbers = ",".join(["1"] * (MAX_VALUES - 10))
     # It takes a seventh of the time that a request may take; what other tests have left to collect could take the rest.
     gc.collect()
@@ -169,7 +165,7 @@ def test_a_request_has_a_budget_of_values(queue: Queue, monkeypatch: pytest.Monk
 
 def test_a_schema_knows_fractions_as_they_are_written(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     price = {"properties": {"price": {"multipleOf": 0.01, "minimum": 0.1, "enum": [0.1, 1.5, 2.125]}}}
-    use(monkeypatch, EventCheck(VIEW, compile_schema(price)))
+    receive(monkeypatch, EventCheck(VIEW, compile_schema(price)))
     assert post({**GOOD, "price": 1.5}, {**GOOD, "clientId": "d", "price": 0.1})[0] == 202
     assert post({**GOOD, "price": 2.125})[0] == 400
 
@@ -201,7 +197,7 @@ def _spend(seconds: float) -> None:
 def test_each_message_says_when_its_events_were_taken(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[dict[str, Any]] = []
     monkeypatch.setattr(
-        use(monkeypatch, EventCheck(VIEW)).__class__, "send_message", lambda _, **more: sent.append(more)
+        receive(monkeypatch, EventCheck(VIEW)).__class__, "send_message", lambda _, **more: sent.append(more)
     )
     post(GOOD)
     assert sent[0]["MessageAttributes"] == {"taken": {"DataType": "Number", "StringValue": str(int(NOW))}}

@@ -337,221 +337,177 @@ UNKNOWN_CLAIMS: Final = (
     ("none", "claims.sub", "identifies no caller"),
 )
 SHARING: Final = (Packed("time"), Packed("time", partition_by="customer"), Packed("time", tenant="day"))
+SHARED: Final[dict[str, Any]] = {"throttle_rate": 10, "throttle_burst": 10, "allow_origins": ["*"]}
 STREAMS: Final = (None, dynamodb.StreamViewType.NEW_IMAGE, dynamodb.StreamViewType.KEYS_ONLY)
-Row = tuple[str, str, Build | list[Build]]
-REFUSED: Final[list[Row]] = [
+REFUSED: Final[dict[tuple[str, str], list[Build]]] = {
     # Readers of a stream, and what only one may have.
-    ("table", "one ThresholdEvents per table", lambda at: (at(ThresholdEvents), at(ThresholdEvents, "Two"))),
-    ("table", "the one at 'Test/Aggregator' with", lambda at: (at(StreamAggregator), at(StreamAggregator, "Two"))),
-    ("table", "the one at 'Default/Aggregator'", _implicit),
-    ("table", "2 readers per stream, which are 'Test/Aggregator' and 'Test/Copy'", _three_readers(True)),
-    ("table", "2 readers per stream, which are 'Test/Aggregator' and 'Test/Copy'", _three_readers(False)),
-    ("source_table", "2 readers per stream, which are 'Test/A0' and 'Test/A1'", _three_aggregators),
-    ("table", "one ThresholdEvents", lambda at: [one(ThresholdEvents) for one in (at, at.replica()[1])]),
-    ("table", "one StreamAggregator per table", lambda at: [one(StreamAggregator) for one in (at, at.replica()[1])]),
-    ("on_failure_bucket", "another bucket than", shared_bucket(StreamAggregator, ThresholdEvents)),
-    ("on_failure_bucket", "another bucket than", shared_bucket(ThresholdEvents, StreamAggregator)),
-    ("on_failure_bucket", "another bucket than", shared_bucket(StreamAggregator, StreamAggregator, apart=True)),
-    ("path", "a path that no other construct", [_routes("/events"), _routes("/v1/batch")]),
+    ("table", "one ThresholdEvents per table"): [lambda at: (at(ThresholdEvents), at(ThresholdEvents, "Two"))],
+    ("table", "the one at 'Test/Aggregator' with"): [lambda at: (at(StreamAggregator), at(StreamAggregator, "Two"))],
+    ("table", "the one at 'Default/Aggregator'"): [_implicit],
+    ("table", "2 readers per stream, which are 'Test/Aggregator' and 'Test/Copy'"): [
+        _three_readers(True),
+        _three_readers(False),
+    ],
+    ("source_table", "2 readers per stream, which are 'Test/A0' and 'Test/A1'"): [_three_aggregators],
+    ("table", "one ThresholdEvents"): [lambda at: [one(ThresholdEvents) for one in (at, at.replica()[1])]],
+    ("table", "one StreamAggregator per table"): [lambda at: [one(StreamAggregator) for one in (at, at.replica()[1])]],
+    ("on_failure_bucket", "another bucket than"): [
+        shared_bucket(StreamAggregator, ThresholdEvents),
+        shared_bucket(ThresholdEvents, StreamAggregator),
+        shared_bucket(StreamAggregator, StreamAggregator, apart=True),
+    ],
+    ("path", "a path that no other construct"): [_routes("/events"), _routes("/v1/batch")],
     # Tables that cannot hold counts, or be counted.
-    *(("table", message, _unfit(kind, changes)) for kind, changes, message in UNFIT),
-    (
-        "table",
-        "table_stream_arn",
-        lambda at: at(DedupCounterTable, table=dynamodb.TableV2.from_table_name(at.stack, "T", "t")),
-    ),
-    *((name, "None when table is given", _given_table(name)) for name in OF_OWN_TABLES),
-    (
-        "deletion_protection",
-        "False with RETAIN_ON",
-        lambda at: at(DedupCounterTable, removal_policy=KEPT, deletion_protection=True),
-    ),
-    *(("source_table", "stream=StreamViewType.NEW_AND_OLD", _unfit_source(dynamodb.Table, view)) for view in STREAMS),
-    *(("source_table", "dynamo_stream=StreamViewType.", _unfit_source(dynamodb.TableV2, view)) for view in STREAMS),
-    (
-        "source_table",
-        "table_stream_arn",
-        lambda at: at.counting(dynamodb.Table.from_table_name(at.stack, "Orders", "orders")),
-    ),
-    ("source_table", "another table than table", lambda at: at.counting(at.counters.table)),
-    ("source_table", "another table than table", _counted_by_another_import),
-    ("source_table", "a TableV2 or Table", lambda at: at.counting(at.counters)),
-    ("table_name", "a table's name", [_named_by_name(name) for name in ("", "ab", "a/b", ARN, 1)]),
-    ("table_arn", "a table's ARN", [_named_by_arn(arn) for arn in ("events", STREAM_ARN, "arn:aws:s3:::events", 1)]),
-    (
-        "table",
-        "a table with a stream",
-        [_named(one, at) for one in (StreamAggregator, WindowedCounter) for at in (0, 1)],
-    ),
-    ("table", "a table with a stream", lambda at: [one.table_stream_arn for one in _handles(at)]),
+    ("table", "table_stream_arn"): [
+        lambda at: at(DedupCounterTable, table=dynamodb.TableV2.from_table_name(at.stack, "T", "t"))
+    ],
+    ("deletion_protection", "False with RETAIN_ON"): [
+        lambda at: at(DedupCounterTable, removal_policy=KEPT, deletion_protection=True)
+    ],
+    ("source_table", "stream=StreamViewType.NEW_AND_OLD"): [_unfit_source(dynamodb.Table, view) for view in STREAMS],
+    ("source_table", "dynamo_stream=StreamViewType."): [_unfit_source(dynamodb.TableV2, view) for view in STREAMS],
+    ("source_table", "table_stream_arn"): [
+        lambda at: at.counting(dynamodb.Table.from_table_name(at.stack, "Orders", "orders"))
+    ],
+    ("source_table", "another table than table"): [
+        lambda at: at.counting(at.counters.table),
+        _counted_by_another_import,
+    ],
+    ("source_table", "a TableV2 or Table"): [lambda at: at.counting(at.counters)],
+    ("table_name", "a table's name"): [_named_by_name(name) for name in ("", "ab", "a/b", ARN, 1)],
+    ("table_arn", "a table's ARN"): [_named_by_arn(arn) for arn in ("events", STREAM_ARN, "arn:aws:s3:::events", 1)],
+    ("table", "a table with a stream"): [
+        *(_named(one, at) for one in (StreamAggregator, WindowedCounter) for at in (0, 1)),
+        lambda at: [one.table_stream_arn for one in _handles(at)],
+    ],
     # Places.
-    *(
-        ("table", "expected a table of account", _in_another_place(construct, **place))
-        for construct in USERS_OF_TABLES
-        for place in ELSEWHERE
-    ),
-    (
-        "table",
-        "and region eu-west-1",
+    ("table", "expected a table of account"): [
+        _in_another_place(construct, **place) for construct in USERS_OF_TABLES for place in ELSEWHERE
+    ],
+    ("table", "and region eu-west-1"): [
         lambda at: at.elsewhere(region=THERE)(
             CounterApi, table=DedupCounterTable(at.stack, "C", table=at.table(table_name="events"))
         ),
-    ),
-    (
-        "table",
-        "and region eu-west-1",
         lambda at: DedupCounterTable.from_table_arn(at.elsewhere(region=THERE).stack, "Far", ARN),
-    ),
-    ("table", "and region eu-west-1", lambda at: DedupCounterTable((own := _far_import(at)).stack, "Far", table=own)),
-    ("source_table", "and region eu-west-1", _counted_far),
-    ("table", "expected the stream of that table", [_another_stream(one, source=False) for one in STREAM_OF_ANOTHER]),
-    (
-        "source_table",
-        "expected the stream of that table",
-        [_another_stream(one, source=True) for one in STREAM_OF_ANOTHER],
-    ),
-    (
-        "table",
-        "whose stream has a known ARN",
-        [_unreadable(one, replica=two) for one in (StreamAggregator, ThresholdEvents) for two in (True, False)],
-    ),
-    (
-        "source_table",
-        "whose stream has a known ARN",
-        lambda at: at.counting(imported(at.stack, table_stream_arn=ANY_STREAM), aggregates=[OTHERS]),
-    ),
-    ("table", "a table without multi-Region strong", _strong),
-    ("event_bus", "a bus of region us-east-1", lambda at: at(ThresholdEvents, event_bus=_bus(at, THERE, OURS))),
-    (
-        "event_bus",
-        "a bus of account 123456789012; one",
-        lambda at: at(ThresholdEvents, event_bus=_bus(at, HERE, THEIRS)).on_crossed("All"),
-    ),
+        lambda at: DedupCounterTable((own := _far_import(at)).stack, "Far", table=own),
+    ],
+    ("source_table", "and region eu-west-1"): [_counted_far],
+    ("table", "expected the stream of that table"): [_another_stream(one, source=False) for one in STREAM_OF_ANOTHER],
+    ("source_table", "expected the stream of that table"): [
+        _another_stream(one, source=True) for one in STREAM_OF_ANOTHER
+    ],
+    ("table", "whose stream has a known ARN"): [
+        _unreadable(one, replica=two) for one in (StreamAggregator, ThresholdEvents) for two in (True, False)
+    ],
+    ("source_table", "whose stream has a known ARN"): [
+        lambda at: at.counting(imported(at.stack, table_stream_arn=ANY_STREAM), aggregates=[OTHERS])
+    ],
+    ("table", "a table without multi-Region strong"): [_strong],
+    ("event_bus", "a bus of region us-east-1"): [lambda at: at(ThresholdEvents, event_bus=_bus(at, THERE, OURS))],
+    ("event_bus", "a bus of account 123456789012; one"): [
+        lambda at: at(ThresholdEvents, event_bus=_bus(at, HERE, THEIRS)).on_crossed("All")
+    ],
     # Declarations that contradict each other, whichever comes first.
-    ("name", "'views'", lambda at: (at(StreamAggregator), at(WindowedCounter, window=replace(ROLLING, name="views")))),
-    (
-        "name",
-        "'view'",
-        lambda at: at(StreamAggregator).add_aggregate(replace(SITE, source=replace(VIEW, pk="ELSE#{url}"))),
-    ),
-    ("aggregates", "WindowedCounter", lambda at: at(StreamAggregator).add_aggregate(ROLLING)),
-    ("pk", "expected keys that cannot match", [_entering(enter, first=False) for enter in ENTRANCES]),
-    ("pk", "cannot match items of 'views'", [_entering(enter, first=True) for enter in ENTRANCES]),
-    (
-        "pk",
-        "cannot match items of 'letter'",
-        lambda at: at(DedupCounterTable, events=[MEMO, Event("letter", pk="URL#{page}", sk="MEMO#{letter}")]),
-    ),
-    ("pk", "keys that cannot match", lambda at: (at(StreamAggregator), _shown(replace(VIEWS, name="visits"))(at))),
-    (
-        "name",
-        "one declaration per name",
+    ("name", "'views'"): [
+        lambda at: (at(StreamAggregator), at(WindowedCounter, window=replace(ROLLING, name="views")))
+    ],
+    ("name", "'view'"): [
+        lambda at: at(StreamAggregator).add_aggregate(replace(SITE, source=replace(VIEW, pk="ELSE#{url}")))
+    ],
+    ("aggregates", "WindowedCounter"): [lambda at: at(StreamAggregator).add_aggregate(ROLLING)],
+    ("pk", "expected keys that cannot match"): [_entering(enter, first=False) for enter in ENTRANCES],
+    ("pk", "cannot match items of 'views'"): [_entering(enter, first=True) for enter in ENTRANCES],
+    ("pk", "cannot match items of 'letter'"): [
+        lambda at: at(DedupCounterTable, events=[MEMO, Event("letter", pk="URL#{page}", sk="MEMO#{letter}")])
+    ],
+    ("pk", "keys that cannot match"): [lambda at: (at(StreamAggregator), _shown(replace(VIEWS, name="visits"))(at))],
+    ("name", "one declaration per name"): [
         lambda at: at(DedupCounterTable, events=[MEMO]).grant_accept(new_role(at.stack), replace(MEMO, pk="M#{url}")),
-    ),
-    (
-        "name",
-        "one declaration per name",
-        _both(lambda at: at(StreamAggregator), _shown(replace(VIEWS, where=Attr("url").ne("/")))),
-    ),
-    (
-        "name",
-        "one declaration per name",
+        *_both(lambda at: at(StreamAggregator), _shown(replace(VIEWS, where=Attr("url").ne("/")))),
         lambda at: (at(CounterApi), at(CounterApi, "Again"), at(CounterApi, "B", shown=[replace(VIEWS, sk="OTHER")])),
-    ),
-    (
-        "name",
-        "one declaration per name",
         lambda at: (at(EventIngest, event=replace(VIEW, retention=timedelta(days=1))), at(StreamAggregator)),
-    ),
+    ],
     # Rules that nothing could match.
-    *(("threshold", "", _crossed(threshold=one)) for one in ("popular", replace(LOUD, name="rare"), 1)),
-    *(("level", "", _crossed(level=one)) for one in (99, "100", 100.0, True, Decimal("0.81"))),
-    *(("direction", "", _crossed(direction=one)) for one in ("both", "UP", True)),
-    *(("target", "", _crossed(target=one)) for one in ("queue", 1, targets.SqsQueue)),
-    ("direction", "expected one of up", _crossed(threshold=POPULAR, direction="down")),
-    ("level", "expected one of 100, 1000", _crossed(threshold=POPULAR, level=1)),
-    *(("level", "detail.level", _far(level)) for level in (Decimal("0.0000001"), 10**10, Decimal(10) ** 40)),
+    ("threshold", ""): [_crossed(threshold=one) for one in ("popular", replace(LOUD, name="rare"), 1)],
+    ("level", ""): [_crossed(level=one) for one in (99, "100", 100.0, True, Decimal("0.81"))],
+    ("direction", ""): [_crossed(direction=one) for one in ("both", "UP", True)],
+    ("target", ""): [_crossed(target=one) for one in ("queue", 1, targets.SqsQueue)],
+    ("direction", "expected one of up"): [_crossed(threshold=POPULAR, direction="down")],
+    ("level", "expected one of 100, 1000"): [_crossed(threshold=POPULAR, level=1)],
+    ("level", "detail.level"): [_far(level) for level in (Decimal("0.0000001"), 10**10, Decimal(10) ** 40)],
     # Functions.
+    ("function_options.application_log_level_v2", "INFO or DEBUG"): [
+        _options(CounterApi, application_log_level_v2=lambda_.ApplicationLogLevel.WARN)
+    ],
+    ("timeout", "expected a Duration from"): [
+        *(
+            _options(construct, timeout=Duration.seconds(seconds))
+            for construct, seconds in (
+                (StreamAggregator, 29),
+                (ThresholdEvents, 29),
+                (EventIngest, 4),
+                (CounterApi, 30),
+            )
+        )
+    ],
+    ("timeout", "a Duration known at synth"): [
+        lambda at: _options(EventIngest, timeout=Duration.seconds(at.parameter))(at)
+    ],
+    ("reserved_concurrent_executions", "at least max_concurrency"): [
+        lambda at: at(EventIngest, event=PACKED, function_options=FunctionOptions(reserved_concurrent_executions=1))
+    ],
+    ("max_batching_window", "at least 1 second"): [
+        lambda at: at(EventIngest, batch_size=11, max_batching_window=AT_ONCE),
+        lambda at: at(StreamAggregator, max_batching_window=AT_ONCE),
+        lambda at: at(StreamAggregator, batch_size=11, max_batching_window=AT_ONCE),
+    ],
+    ("schema", "direct"): [lambda at: at(EventIngest, mode="direct", schema={})],
+    # What an API serves, and to whom.
+    ("page", "None unless authorizer=HttpNoneAuthorizer()"): [
+        _shown(SITE, TOP, ROLLING, page=replace(PAGE, active=None))
+    ],
+    ("page", "only declarations listed in shown"): [_shown(SITE, TOP, ROLLING, authorizer=PUBLIC, page=PAGE)],
+    ("shown", "which are request parameters"): [_shown(one) for one in RESERVED],
+    ("tenant", "expected a field of 'latest'"): [
+        _shown(replace(LATEST, by=(), show="url"), tenant={"url": "iam.userId"})
+    ],
+    ("tenant", "a field of 'job', which has customer"): [
+        lambda at: at(EventIngest, event=JOB, tenant=BOUND | {"owner": "iam.userId"})
+    ],
+    ("tenant", "None in direct mode"): [lambda at: at(EventIngest, event=JOB, mode="direct", tenant=BOUND)],
+    ("tenant", "a field of 'total'"): [_shown(JOBS, TOTAL, tenant=BOUND)],
+    ("tenant", "a field of 'all_day'"): [_shown(DAY, JOBS, tenant=BOUND)],
+    # The members of a distinct have the field, their number has not.
+    ("tenant", "a field of 'seen'"): [_shown(JOBS, SEEN, tenant=BOUND)],
+    ("tenant", "a field of 'by_day'"): [_shown(JOBS, events=[BY_DAY], tenant=BOUND)],
+    ("tenant", "a field of 'job'"): [_shown(JOBS, events=[replace(JOB, pk="JOB#{id}", sk="JOB")], tenant=BOUND)],
+    ("tenant", "as Packed.tenant of 'packed'"): [made for packed in SHARING for made in _packed(packed)],
+    # Grants.
+    ("grantee", "something with an IAM identity"): [_granting(name) for name in GRANTS],
+    ("events", "at least one Event"): [lambda at: at.counters.grant_accept(new_role(at.stack))],
+}
+"""Argument and what is expected of it, with builds of which the last step is refused."""
+OF_EACH: Final[list[tuple[str, str, Build]]] = [
+    *(("table", expected, _unfit(kind, changes)) for kind, changes, expected in UNFIT),
+    *((name, "None when table is given", _given_table(name)) for name in OF_OWN_TABLES),
     *(
         (f"function_options.{name}", "None: the construct chooses it", _options(CounterApi, **{name: CHOSEN[name]}))
         for name in CHOSEN
     ),
-    (
-        "function_options.application_log_level_v2",
-        "INFO or DEBUG",
-        _options(CounterApi, application_log_level_v2=lambda_.ApplicationLogLevel.WARN),
-    ),
     *(("function_options.environment", name, _listed(name)) for name in VARIABLES),
-    *(
-        ("timeout", "expected a Duration from", _options(construct, timeout=Duration.seconds(seconds)))
-        for construct, seconds in ((StreamAggregator, 29), (ThresholdEvents, 29), (EventIngest, 4), (CounterApi, 30))
-    ),
-    (
-        "timeout",
-        "a Duration known at synth",
-        lambda at: _options(EventIngest, timeout=Duration.seconds(at.parameter))(at),
-    ),
-    (
-        "reserved_concurrent_executions",
-        "at least max_concurrency",
-        lambda at: at(EventIngest, event=PACKED, function_options=FunctionOptions(reserved_concurrent_executions=1)),
-    ),
-    (
-        "max_batching_window",
-        "at least 1 second",
-        lambda at: at(EventIngest, batch_size=11, max_batching_window=AT_ONCE),
-    ),
-    ("max_batching_window", "at least 1 second", lambda at: at(StreamAggregator, max_batching_window=AT_ONCE)),
-    (
-        "max_batching_window",
-        "at least 1 second",
-        lambda at: at(StreamAggregator, batch_size=11, max_batching_window=AT_ONCE),
-    ),
-    *(
-        (name, "http_api is given", _given_api(**{name: value}))
-        for name, value in (("throttle_rate", 10), ("throttle_burst", 10), ("allow_origins", ["*"]))
-    ),
-    ("schema", "direct", lambda at: at(EventIngest, mode="direct", schema={})),
-    # What an API serves, and to whom.
-    (
-        "page",
-        "None unless authorizer=HttpNoneAuthorizer()",
-        _shown(SITE, TOP, ROLLING, page=replace(PAGE, active=None)),
-    ),
-    ("page", "only declarations listed in shown", _shown(SITE, TOP, ROLLING, authorizer=PUBLIC, page=PAGE)),
-    *(("shown", "which are request parameters", _shown(one)) for one in RESERVED),
-    (
-        "tenant",
-        "expected a field of 'latest'",
-        _shown(replace(LATEST, by=(), show="url"), tenant={"url": "iam.userId"}),
-    ),
-    *(("tenant", expected, _bound(one, path)) for one, path, expected in UNKNOWN_CLAIMS),
-    (
-        "tenant",
-        "a field of 'job', which has customer",
-        lambda at: at(EventIngest, event=JOB, tenant=BOUND | {"owner": "iam.userId"}),
-    ),
-    ("tenant", "None in direct mode", lambda at: at(EventIngest, event=JOB, mode="direct", tenant=BOUND)),
-    ("tenant", "a field of 'total'", _shown(JOBS, TOTAL, tenant=BOUND)),
-    ("tenant", "a field of 'all_day'", _shown(DAY, JOBS, tenant=BOUND)),
-    # The members of a distinct have the field, their number has not.
-    ("tenant", "a field of 'seen'", _shown(JOBS, SEEN, tenant=BOUND)),
-    ("tenant", "a field of 'by_day'", _shown(JOBS, events=[BY_DAY], tenant=BOUND)),
-    ("tenant", "a field of 'job'", _shown(JOBS, events=[replace(JOB, pk="JOB#{id}", sk="JOB")], tenant=BOUND)),
-    *(("tenant", "as Packed.tenant of 'packed'", _packed(packed)) for packed in SHARING),
-    # Grants.
-    *(("grantee", "something with an IAM identity", _granting(name)) for name in GRANTS),
-    ("events", "at least one Event", lambda at: at.counters.grant_accept(new_role(at.stack))),
+    *((name, "http_api is given", _given_api(**{name: SHARED[name]})) for name in SHARED),
+    *(("tenant", expected, made) for one, path, expected in UNKNOWN_CLAIMS for made in _bound(one, path)),
 ]
-"""Argument, what is expected of it, and builds of which the last step is refused."""
 
 
 @pytest.mark.parametrize(
     ("argument", "expected", "made"),
     [
         pytest.param(argument, expected, made, id=f"{argument}-{expected}")
-        for argument, expected, builds in REFUSED
-        for made in (builds if isinstance(builds, list) else [builds])
+        for argument, expected, made in (
+            *((*about, made) for about, builds in REFUSED.items() for made in builds),
+            *OF_EACH,
+        )
     ],
 )
 def test_what_does_not_fit_is_refused(argument: str, expected: str, made: Build) -> None:
