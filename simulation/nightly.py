@@ -58,11 +58,17 @@ def parts(minutes: float) -> list[Part]:
     """Return all parts, with so many seeds that a soak takes so many minutes."""
     pytest = ("-m", "pytest", "-q", "-n", str(os.cpu_count() or 1))
     tests = {"cases": r"(\d+) passed", "wrong": r"(\d+) (?:failed|errors?)"}
+    mutations = r"(\d+) mutations in", r"(\d+) that must be noticed are not"
     night = ("NIGHT", str(max(1, round(_SCALE * minutes / _MINUTES))))
     schedules, seed = str(round(minutes * _PAIRS_A_MINUTE)), str(int(time.time()))
     return [
         Part("tests", pytest, **tests, environment=(night,)),
-        Part("mutations", ("-m", "simulation.mutations"), r"(\d+) mutations in", r"\| (?:SURVIVED|ERROR)"),
+        Part("mutations", ("-m", "simulation.mutations"), *mutations),
+        Part(
+            "generated",
+            ("-m", "simulation.mutations", "--generated", "--minutes", str(minutes), "--seed", seed),
+            *mutations,
+        ),
         Part(
             "soak",
             ("-m", "simulation.soak", "--minutes", str(minutes)),

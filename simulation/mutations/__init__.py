@@ -1,8 +1,11 @@
 """The runtime's safety mechanisms: how each one is switched off, and which test must notice.
 
-A module for each part of the runtime has them as text. `==` names a file of the runtime. In each mutation, `*` is the
-name, `-` are the lines that it takes out of that file, `+` those that it puts in their place, `?` is the test. The
-first and the last line may be parts of lines.
+Modules have them as text. `==` names a file of the runtime. In each mutation, `*` is the name, `-` are the lines that
+it takes out of that file, `+` those that it puts in their place, `?` is the test. The first and the last line may be
+parts of lines; a part of one line that gives way to another is written as `~ old → new`.
+
+What a program can make, it makes: `generated` changes conditions, operands, constants and statements of the runtime,
+and `guards` names the changes of which each must be noticed.
 """
 
 from __future__ import annotations
@@ -12,16 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from simulation.mutations.backfill import BACKFILL
-from simulation.mutations.commit import COMMIT
-from simulation.mutations.erase import ERASE
-from simulation.mutations.explain import EXPLAIN
-from simulation.mutations.fold import FOLD
-from simulation.mutations.handlers import HANDLERS
-from simulation.mutations.registry import REGISTRY
-from simulation.mutations.writes import WRITES
+from simulation.mutations.counting import COUNTING
+from simulation.mutations.doors import DOORS
+from simulation.mutations.generated import Generated, generate
+from simulation.mutations.names import NAMES
 
-_RUNTIME: Final = Path("lambdas/dynamodb_counters")
+RUNTIME: Final = Path("lambdas/dynamodb_counters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +33,25 @@ class Mutation:
     new: str
     test: str
 
+    def apply(self, source: str) -> str:
+        """Return the text of the file without the mechanism; LookupError unless it is there exactly once."""
+        if source.count(self.old) != 1:
+            raise LookupError(f"{self.name}: {self.file} has {source.count(self.old)} times {self.old!r}")
+        return source.replace(self.old, self.new)
 
-def mutate(mutation: Mutation, root: Path) -> None:
-    """Apply a mutation to a copy of the project; LookupError unless its text is there exactly once."""
-    file = root / _RUNTIME / mutation.file
-    text = file.read_text()
-    if text.count(mutation.old) != 1:
-        raise LookupError(f"{mutation.name}: {mutation.file} has {text.count(mutation.old)} times {mutation.old!r}")
+
+def mutate(mutation: Mutation | Generated, root: Path) -> None:
+    """Apply a mutation to a copy of the project; LookupError if it cannot be applied."""
+    file = root / RUNTIME / mutation.file
+    text = mutation.apply(file.read_text())
     file.unlink()  # It may be a link to what others read.
-    file.write_text(text.replace(mutation.old, mutation.new))
+    file.write_text(text)
+
+
+def generated(root: Path) -> Iterator[Generated]:
+    """Yield all mutations that are made of the runtime's own source."""
+    for file in sorted((root / RUNTIME).rglob("*.py")):
+        yield from generate(str(file.relative_to(root / RUNTIME)), file.read_text())
 
 
 def _read(text: str) -> Iterator[Mutation]:
@@ -56,6 +65,9 @@ def _read(text: str) -> Iterator[Mutation]:
                 file = rest
             case "*":
                 name, old, new = rest, [], []
+            case "~":
+                replaced, _, replacement = rest.partition(" → ")
+                old, new = [replaced], [replacement]
             case "-":
                 old.append(rest)
             case "+":
@@ -64,8 +76,4 @@ def _read(text: str) -> Iterator[Mutation]:
                 yield Mutation(name, file, "\n".join(old), "\n".join(new), rest)
 
 
-MUTATIONS: Final = tuple(
-    mutation
-    for text in (BACKFILL, ERASE, EXPLAIN, FOLD, HANDLERS, COMMIT, REGISTRY, WRITES)
-    for mutation in _read(text)
-)
+MUTATIONS: Final = tuple(mutation for text in (COUNTING, NAMES, DOORS) for mutation in _read(text))

@@ -14,7 +14,17 @@ _ROOT: Final = Path(__file__).parents[2]
 _UNSET: Final = ("NIGHT", "PYTHONPATH")
 
 
-def run_tests(root: Path, tests: Sequence[str], output: Path, compiles: bool) -> None:
+class _Order:
+    """A plugin that runs tests in the order of the arguments, whatever file they are in."""
+
+    def __init__(self, tests: Sequence[str]) -> None:
+        self._places = {test: place for place, test in enumerate(tests)}
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: self._places.get(item.nodeid, 0))
+
+
+def run_tests(root: Path, arguments: Sequence[str], output: Path, compiles: bool) -> None:
     """Run tests of a copy, print into a file, and end this process with pytest's status."""
     for descriptor, file in ((0, os.devnull), (1, output), (2, output)):
         os.dup2(os.open(file, os.O_RDWR | os.O_CREAT | os.O_TRUNC), descriptor)
@@ -27,6 +37,4 @@ def run_tests(root: Path, tests: Sequence[str], output: Path, compiles: bool) ->
     sys.path[:] = [str(root), *(path for path in sys.path if Path(path) != _ROOT)]
     for name in [name for name in sys.modules if name.split(".")[0] == "simulation"]:
         del sys.modules[name]
-    sys.exit(
-        int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *(f"tests/exactly_once/{test}" for test in tests)]))
-    )
+    sys.exit(int(pytest.main(["-q", "-p", "no:cacheprovider", *arguments], plugins=[_Order(arguments)])))
