@@ -16,7 +16,6 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._items.bookkeeping import WRITE_UNIT_BYTES, write_units
 from dynamodb_counters._timeline.tiers import DAY, HOUR
-from simulation.capacity import INVOCATION, ROUND_TRIP
 
 FILE: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("prices.toml").read_text(encoding="utf-8"))
 SERVICES: Final[dict[str, dict[str, Any]]] = {name: each for name, each in FILE.items() if isinstance(each, dict)}
@@ -97,6 +96,9 @@ _MESSAGES_PER_CALL: Final = 10
 _IDLE_POLLS: Final = 21_600 / DAY
 """Five pollers that wait 20 seconds each ask an idle queue, too."""
 
+_ROUND_TRIP, _INVOCATION = 0.006, 0.02
+"""Seconds of a request to DynamoDB, and of an invocation apart from its work, as assumed."""
+
 # Always on, by construct.
 ALARMS: Final = {"StreamAggregator": 6, "EventIngest": 3}
 _METRICS: Final = {"StreamAggregator": 4, "EventIngest": 1}
@@ -122,7 +124,7 @@ class Function(NamedTuple):
     log_bytes: int = 800
 
     def dollars(self) -> Dollars:
-        seconds = self.cpu * _GB_PER_CPU + INVOCATION + self.rounds * ROUND_TRIP
+        seconds = self.cpu * _GB_PER_CPU + _INVOCATION + self.rounds * _ROUND_TRIP
         return {
             "Lambda": self.runs * MONTH * (PRICES["lambda.request"] + seconds * PRICES["lambda.gb_second"]),
             **_logs(self.runs * self.log_bytes),
@@ -165,7 +167,7 @@ class Workload:
         per_record = self.flushed
         rate, room = self.rate / feeding, _BATCH * per_record
         # The next batch gathers while this one is counted.
-        gathered = max(per_record, min(per_record + rate * max(self.gather, INVOCATION + ROUND_TRIP), room))
+        gathered = max(per_record, min(per_record + rate * max(self.gather, _INVOCATION + _ROUND_TRIP), room))
 
         def fits(events: float) -> bool:
             return events + self.updates(events) * feeding / shards * per_record <= room

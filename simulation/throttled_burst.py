@@ -7,19 +7,16 @@ import json
 import random
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, Final, cast
+from typing import Final
 
 from dynamodb_counters import Event
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._table import CONCURRENCY, Table
 from dynamodb_counters.handlers.ingest_queue import Consumer
 from simulation.aws.queue_messages import MOST_BYTES
 from simulation.clock import VirtualClock
-from simulation.queue.polling import Consume, Mapping
-from simulation.queue.sqs import SQS, Queue
-from simulation.queue.throttled_table import ThrottledTable
-from simulation.queue.throttles import Limits
-from simulation.queue.virtual_threads import VirtualPool, VirtualThreads
+from simulation.queue.sqs import SQS, Consume, Poller, Queue
+from simulation.queue.throttled_table import Limits, ThrottledTable
+from simulation.queue.virtual_threads import VirtualThreads
 
 VIEW: Final = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7))
 _PAGES: Final = 50
@@ -51,7 +48,7 @@ def run(
     queue = Queue(clock, dead_letters=dead_letters, max_bytes=MOST_BYTES, twice=lambda: rng.random() < twice)
     # What feeds its own queue is a loop, which Lambda ends: there is no other queue to send to.
     sqs = SQS({"dead-letters": dead_letters}, threads.sleep, lambda: rng.random() < refused)
-    mapping = Mapping(threads, queue, _consumer(threads, table, sqs, rng))
+    mapping = Poller(threads, queue, _consumer(table, sqs, rng))
     start, messages = clock(), -(-events // per_message)
     for number, first in enumerate(range(0, events, per_message)):
         views = [_view(one) for one in range(first, min(first + per_message, events))]
@@ -77,11 +74,9 @@ def run(
     }
 
 
-def _consumer(threads: VirtualThreads, table: ThrottledTable, sqs: SQS, rng: random.Random) -> Consume:
+def _consumer(table: ThrottledTable, sqs: SQS, rng: random.Random) -> Consume:
     """The runtime's consumer, in virtual time."""
-    reached = Table(table.name, cast("Any", table), clock=threads.clock, sleep=threads.sleep, jitter=rng.random)
-    reached.__dict__["pool"] = VirtualPool(threads, CONCURRENCY)
-    consumer = Consumer(reached, VIEW, "dead-letters", Plan(()))
+    consumer = Consumer(table.reached(rng.random), VIEW, "dead-letters", Plan(()))
     consumer.__dict__["sqs"] = sqs
     return lambda records, left: [one.id for one in consumer.consume(records, left) if not one.is_done]
 

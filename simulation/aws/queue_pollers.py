@@ -17,7 +17,7 @@ POLLERS_SCALE: Final = Rule(
     "more concurrent invokes per minute. The maximum number of invokes that an event source mapping can process "
     "simultaneously is 1,250.",
     "https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html",
-    switch="simulation.queue.polling.Mapping(max_concurrency)",
+    switch="simulation.queue.sqs.Poller(max_concurrency)",
     harmless="an event is put on condition that it is not there, however many invocations do so at a time",
 )
 

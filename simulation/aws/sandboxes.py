@@ -1,4 +1,4 @@
-"""Sandboxes: how many an account has, and that one freezes with its threads once its invocation has ended."""
+"""Sandboxes: one freezes with its threads once its invocation has ended."""
 
 from __future__ import annotations
 
@@ -8,16 +8,6 @@ from typing import Any, Final
 
 from dynamodb_counters._table import CONCURRENCY
 from simulation.aws.rule import Rule
-
-CONCURRENT_EXECUTIONS: Final = 1000
-
-ACCOUNT_CONCURRENCY: Final = Rule(
-    "an account has 1,000 concurrent executions, a new one fewer",
-    "New AWS accounts have reduced concurrency and memory quotas.",
-    "https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html",
-    switch="simulation.capacity.World(concurrency)",
-    harmless="records that no execution is free for wait in the stream and in the queue, and come in larger batches",
-)
 
 _LONGEST_SECONDS: Final = 10
 

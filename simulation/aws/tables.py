@@ -11,7 +11,7 @@ PARTITION_LIMIT: Final = Rule(
     "By default, every partition in a DynamoDB table is designed to deliver a maximum capacity of 3,000 read units per "
     "second and 1,000 write units per second.",
     "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html",
-    switch="simulation.queue.throttles.Limits(writes)",
+    switch="simulation.queue.throttled_table.Limits(writes)",
     guard="contention is not waited out",
 )
 
@@ -19,7 +19,7 @@ TABLE_QUOTA: Final = Rule(
     "a table has a quota of 40,000 write units per second",
     "40,000 read request units and 40,000 write request units (per table, on demand).",
     "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html",
-    switch="simulation.queue.throttles.Limits(table_writes)",
+    switch="simulation.queue.throttled_table.Limits(table_writes)",
     guard="contention is not waited out",
 )
 
@@ -28,17 +28,8 @@ WARM_THROUGHPUT: Final = Rule(
     "A new on-demand table starts with a warm throughput of 12,000 read units per second and 4,000 write units per "
     "second.",
     "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput-scenarios.html",
-    switch="simulation.queue.throttles.Limits(table_writes)",
+    switch="simulation.queue.throttled_table.Limits(table_writes)",
     guard="contention is not waited out",
-)
-
-HEAT_SPLITS: Final = Rule(
-    "a busy partition is split, down to an item",
-    "If your application drives consistently high traffic to a single item, adaptive capacity might rebalance your "
-    "data so that a partition contains only that single, frequently accessed item.",
-    "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/burst-adaptive-capacity.html",
-    switch="simulation.queue.throttles.Limits(splits_after)",
-    harmless="a split admits more, and is not counted on: how soon one comes, AWS does not say",
 )
 
 INDEX_BACK_PRESSURE: Final = Rule(
@@ -46,7 +37,7 @@ INDEX_BACK_PRESSURE: Final = Rule(
     "If a GSI doesn't have sufficient capacity to handle these updates, DynamoDB throttles writes to the base table to "
     "maintain data consistency.",
     "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/gsi-throttling.html",
-    switch="simulation.queue.throttles.Limits(index_writes)",
+    switch="simulation.queue.throttled_table.Limits(index_writes)",
     guard="contention is not waited out",
 )
 

@@ -1,19 +1,47 @@
-"""A table that admits so many units per second, and throttles the rest."""
+"""A table that admits so many units per second: a token bucket for the table, and for each partition key and item."""
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
 
-from dynamodb_counters._items.table_schema import LEADERBOARD, PK, SCORE
+from dynamodb_counters._items.table_schema import LEADERBOARD, SCORE
+from dynamodb_counters._table import CONCURRENCY, Table
 from simulation.memory.client_errors import failure
 from simulation.memory.memory_partitions import Attempt, Key
 from simulation.metered_table import MeteredTable, index_write_units
-from simulation.queue.throttles import Limits, Throttles
-from simulation.queue.virtual_threads import VirtualThreads
+from simulation.queue.virtual_threads import VirtualPool, VirtualThreads
 
 _RANKED: Final = (LEADERBOARD, SCORE)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Units per second, by default without limits; `writes` are those of a partition key, and of an item."""
+
+    table_writes: float = math.inf
+    writes: float = math.inf
+    index_writes: float = math.inf
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """Tokens, filled for one second at most: DynamoDB may save more, and does not promise any."""
+
+    rate: float
+    tokens: float
+    filled_at: float
+
+    def holds(self, units: float, now: float) -> bool:
+        """Whether so many are there; a request for more than it can hold waits until it is full."""
+        if math.isinf(self.rate):
+            return True
+        self.tokens = min(self.rate, self.tokens + (now - self.filled_at) * self.rate)
+        self.filled_at = now
+        return self.tokens >= min(units, self.rate)
 
 
 class _ThrottledError(Exception):
@@ -38,7 +66,8 @@ class ThrottledTable(MeteredTable):
     ) -> None:
         super().__init__(threads.clock, seed=seed, shards=shards)
         self._threads, self._latency = threads, latency
-        self._throttles = Throttles(limits, threads.clock)
+        self._limits = limits
+        self._buckets: dict[Hashable, _Bucket] = {}
         self._outage_ends = threads.clock() + outage
         self._rng = random.Random(seed)
         self.throttled = 0
@@ -47,55 +76,61 @@ class ThrottledTable(MeteredTable):
         """When the last event was accepted."""
 
     def get_item(self, **request: Any) -> dict[str, Any]:
-        return self._read("GetItem", request["Key"][PK]["S"], lambda: super(ThrottledTable, self).get_item(**request))
+        self._threads.sleep(self._round_trip())
+        return super().get_item(**request)
 
     def query(self, **request: Any) -> dict[str, Any]:
-        pk = str(request["ExpressionAttributeValues"].get(":pk"))
-        return self._read("Query", pk, lambda: super(ThrottledTable, self).query(**request))
+        self._threads.sleep(self._round_trip())
+        return super().query(**request)
 
     def batch_get_item(self, **request: Any) -> dict[str, Any]:
         self._threads.sleep(self._round_trip())
         return super().batch_get_item(**request)
 
     def transact_write_items(self, **request: Any) -> dict[str, Any]:
-        send = super().transact_write_items
-        return self._write("TransactWriteItems", lambda: send(**request))
+        self._threads.sleep(self._round_trip())
+        return super().transact_write_items(**request)
+
+    def batch_execute_statement(self, **request: Any) -> dict[str, Any]:
+        self._threads.sleep(self._round_trip())
+        return super().batch_execute_statement(**request)
 
     def _single(self, operation: str, kind: str, request: dict[str, Any]) -> dict[str, Any]:
-        send = super()._single
-        answer = self._write(operation, lambda: send(operation, kind, request))
+        self._threads.sleep(self._round_trip())
+        answer = super()._single(operation, kind, request)
         if kind == "Put":
             self.accepted_at = self._threads.clock()
         return answer
 
-    def _read(self, operation: str, pk: str, send: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        self._threads.sleep(self._round_trip())
-        before = self.usage.reads
-        answer = send()
-        if not self._throttles.take_reads(pk, self.usage.reads - before):
-            self.usage.reads = before
-            self.throttled += 1
-            raise failure(operation, "ProvisionedThroughputExceededException")
-        return answer
-
-    def _write(self, operation: str, send: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        self._threads.sleep(self._round_trip())
+    def _execute(self, operation: str, writes: list[tuple[str, dict[str, Any]]]) -> list[Attempt]:
         try:
-            return send()
+            return super()._execute(operation, writes)
         except _ThrottledError:
             self.throttled += 1
             raise failure(operation, "ProvisionedThroughputExceededException") from None
 
     def _admit(self, tried: Sequence[tuple[Key, Attempt, float]]) -> None:
-        writes = [(key[1], key[-1], units) for key, _, units in tried]
-        moves = [
-            ((done.new or done.old or {})[LEADERBOARD]["S"], units)
-            for _, done, _ in tried
-            if (units := index_write_units(done.old, done.new, _RANKED))
-        ]
-        if self._threads.clock() < self._outage_ends or not self._throttles.take(writes, moves):
+        limits, now = self._limits, self._threads.clock()
+        wanted = [(self._bucket("table", limits.table_writes), sum(units for _, _, units in tried))]
+        for key, done, units in tried:
+            wanted += [(self._bucket(name, limits.writes), units) for name in (key[1], (key[1], key[-1]))]
+            if moved := index_write_units(done.old, done.new, _RANKED):
+                index = "index", (done.new or done.old or {})[LEADERBOARD]["S"]
+                wanted.append((self._bucket(index, limits.index_writes), moved))
+        if now < self._outage_ends or not all(bucket.holds(units, now) for bucket, units in wanted):
             raise _ThrottledError
+        for bucket, units in wanted:
+            bucket.tokens -= units
         super()._admit(tried)
+
+    def _bucket(self, name: Hashable, rate: float) -> _Bucket:
+        return self._buckets.setdefault(name, _Bucket(rate, rate, self._threads.clock()))
 
     def _round_trip(self) -> float:
         return self._latency * (0.9 + 0.2 * self._rng.random())
+
+    def reached(self, jitter: Callable[[], float]) -> Table:
+        """Return the table as a process reaches it, in virtual time."""
+        table = Table(self.name, cast("Any", self), clock=self._threads.clock, sleep=self._threads.sleep, jitter=jitter)
+        table.__dict__["pool"] = VirtualPool(self._threads, CONCURRENCY)
+        return table

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._declarations import Aggregate, Count, Event, Sum
+from dynamodb_counters._declarations import Aggregate, Count, Event, Ranking, Sum
 from dynamodb_counters._table import CONCURRENCY, Table
+from dynamodb_counters._writes.accept import accept_many
 from dynamodb_counters.errors import CommitError
-from simulation.aws.sandboxes import CONCURRENT_EXECUTIONS
-from simulation.capacity import World as Fleet
+from simulation.clock import VirtualClock
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.faults.faulty_client import Fault, FaultyClient
 from simulation.faults.process import in_disorder
 from simulation.night import scaled
-from simulation.queue.throttles import Limits
+from simulation.queue.throttled_table import Limits, ThrottledTable
+from simulation.queue.virtual_threads import KilledError, VirtualThreads
 from simulation.throttled_burst import run
 from simulation.world import QUARANTINE_SECONDS, World
 
@@ -73,19 +75,47 @@ def test_contention_is_waited_out_not_bisected(seed: int, timeout: float) -> Non
     assert contended <= 1.5 * undisturbed
 
 
+RANKED = Aggregate("ranked", SALE, pk="RANKED#{group}", sk="ALL", n=Count(), ranking=Ranking("n", "BEST"))
+
+
 @pytest.mark.parametrize(
-    ("groups", "limits", "concurrency"),
-    [
-        (1, Limits(writes=1.0), CONCURRENT_EXECUTIONS),
-        (100, Limits(index_writes=30.0), CONCURRENT_EXECUTIONS),
-        (100, Limits(table_writes=40.0), 1),
-    ],
+    ("groups", "limits"),
+    [(1, Limits(writes=1.0)), (100, Limits(index_writes=30.0)), (100, Limits(table_writes=40.0))],
     ids=["key", "index", "table"],
 )
-def test_no_invocation_fails_as_a_limit_of_aws_throttles_it(groups: int, limits: Limits, concurrency: int) -> None:
-    fleet = Fleet(40, groups, limits, concurrency)
-    assert fleet.run(10) > 0
-    assert fleet.failed == 0
+def test_no_invocation_fails_as_a_limit_of_aws_throttles_it(groups: int, limits: Limits) -> None:
+    """400 sales in ten seconds: two shards' functions count what comes, and wait out whatever refuses them."""
+    threads, rng = VirtualThreads(VirtualClock()), random.Random(0)
+    throttled = ThrottledTable(threads, limits, shards=2)
+    mapping = EventSourceMapping(throttled.stream, threads.clock, Settings(1000, max_bytes=None, window_seconds=900))
+
+    def write() -> None:
+        for first in range(0, 400, 10):
+            waiting: list[dict[str, Any]] = [
+                {"id": number, "group": rng.randrange(groups)} for number in range(first, first + 10)
+            ]
+            while waiting:
+                outcomes = accept_many(throttled.reached(rng.random), SALE, waiting)
+                waiting = [event for event, given in zip(waiting, outcomes, strict=True) if given.status == "failed"]
+            threads.sleep(0.25)
+
+    def serve(shard: str) -> None:
+        aggregator = Aggregator(throttled.reached(rng.random), (RANKED,), quarantine_retention_seconds=86_400)
+        while True:
+            if (delivery := mapping.poll(shard)) is None:
+                threads.sleep(0.1)
+                continue
+            report = aggregator.handle(delivery.event, lambda: 60.0)
+            mapping.settle(delivery, {"state": report.state(delivery.event)})
+
+    end = threads.clock() + 10
+    functions = [threads.start(partial(serve, shard), end) for shard in mapping.shards()]
+    threads.start(write, end)
+    threads.clock.advance(11)
+    assert throttled.throttled > 0
+    for function in functions:
+        with pytest.raises(KilledError):  # At its end, and not before for an error.
+            function.result()
 
 
 # Floods of events of which one aggregate cannot count any

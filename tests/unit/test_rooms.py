@@ -69,7 +69,7 @@ _ROOMS = {
         handler_process world throttled_burst
         counters_in_memory
         notices
-        mutations nightly soak hostile quotas capacity
+        mutations nightly soak hostile quotas
         pairs
         specification
     """,
