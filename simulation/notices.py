@@ -10,12 +10,14 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from dynamodb_counters.handlers import notifier
-from simulation.aws.json_integers import LARGEST, is_malformed
 from simulation.delivery.stream_api import Source
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory.memory_stream import Record
 
 _BATCHES: Final = (1, 5, 100)
+
+LARGEST: Final = 2**63 - 1
+"""Integer of JSON that EventBridge takes."""
 
 
 class Bus:
@@ -89,3 +91,14 @@ class NotifierMapping:
         ):
             failures = notifier.handler({"Records": records}, LAMBDA_CONTEXT)["batchItemFailures"]
         return failures[0]["itemIdentifier"] if failures else None
+
+
+def is_malformed(detail: str, largest: int = LARGEST) -> bool:
+    """Whether EventBridge refuses a detail for a number; those with a fraction are taken to be refused alike."""
+    numbers: list[Decimal] = []
+
+    def note(text: str) -> Any:
+        numbers.append(Decimal(text))
+
+    json.loads(detail, parse_int=note, parse_float=note)
+    return not all(-largest - 1 <= number <= largest for number in numbers)

@@ -12,9 +12,8 @@ from typing import Final
 from dynamodb_counters import Event
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters.handlers.ingest_queue import Consumer
-from simulation.aws.queue_messages import MOST_BYTES
 from simulation.clock import VirtualClock
-from simulation.queue.sqs import SQS, Consume, Poller, Queue
+from simulation.queue.sqs import MOST_BYTES, SQS, Consume, Poller, Queue
 from simulation.queue.throttled_table import Limits, ThrottledTable
 from simulation.queue.virtual_threads import VirtualThreads
 

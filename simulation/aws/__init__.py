@@ -1,1 +1,1 @@
-"""AWS's rules: the sentence each comes from, the switch of the simulators, and the guard against it."""
+"""AWS's rules that several simulators follow: docs/aws-rules.md has them all."""

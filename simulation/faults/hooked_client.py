@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import random
+import threading
 from collections.abc import Callable, Collection
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from botocore.exceptions import ClientError
 
+from dynamodb_counters._table import CONCURRENCY
 from simulation.faults.actors import Crashed
 
 Hook: TypeAlias = Callable[[str, Callable[[], Any], dict[str, Any]], Any]
 """Takes a request's method, a function that sends it, and its arguments."""
+
+_LONGEST_SECONDS: Final = 10
 
 
 class HookedClient:
@@ -101,6 +105,33 @@ class Dying(HookedClient):
                 send()
             raise Crashed
         return send()
+
+
+class FrozenThreads:
+    """A hook, as a sandbox freezes with its threads once its invocation has ended.
+
+    The caller's own first request of an operation fails, once so many others are `frozen`.
+    """
+
+    def __init__(self, operation: str, error: type[BaseException], frozen: int = CONCURRENCY - 1) -> None:
+        self._operation, self._error, self._frozen = operation, error, frozen
+        self._thawed, self._held, self._first = threading.Event(), threading.Semaphore(0), threading.Lock()
+
+    def __call__(self, name: str, send: Callable[[], Any], _request: dict[str, Any]) -> Any:
+        if name != self._operation or self._thawed.is_set():
+            return send()
+        is_own = not threading.current_thread().name.startswith("dynamodb")
+        if is_own and self._first.acquire(blocking=False):
+            for _number in range(self._frozen):
+                assert self._held.acquire(timeout=_LONGEST_SECONDS)
+            raise self._error
+        if self._frozen:
+            self._held.release()
+            assert self._thawed.wait(_LONGEST_SECONDS)
+        return send()
+
+    def thaw(self) -> None:
+        self._thawed.set()
 
 
 class StaleReads:

@@ -12,14 +12,23 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final, TypeAlias
 
-from simulation.aws.queue_messages import HIDDEN_SECONDS, KEPT_SECONDS, MOST_IN_FLIGHT, MOST_RECEIVES
-from simulation.aws.queue_pollers import MOST_INVOCATIONS, invocations
 from simulation.memory.client_errors import failure
 from simulation.queue.virtual_threads import KilledError, Task, VirtualThreads
 
 MAX_BYTES: Final = 1_048_576
 """Limit of a message with its attributes, and of a batch: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html"""
 _MAX_ATTRIBUTES: Final = 10
+
+MOST_IN_FLIGHT: Final = 120_000
+MOST_RECEIVES: Final = 718
+HIDDEN_SECONDS: Final = 361.0
+KEPT_SECONDS: Final = 4 * 86_400.0
+MOST_BYTES: Final = 262_144
+"""The construct's redrive policy, visibility timeout, retention and longest message, by default."""
+
+MOST_INVOCATIONS: Final = 1250
+_FIRST_INVOCATIONS, _MORE_PER_SECOND = 5, 300 / 60
+"""Invocations that Lambda runs at a time while messages wait."""
 
 Consume: TypeAlias = Callable[[list[dict[str, Any]], Callable[[], float]], Collection[str]]
 """Handles records with a function that returns the seconds left; returns the ids of messages to deliver again."""
@@ -198,8 +207,8 @@ class Poller:
             return
         if self._busy_since is None:
             self._busy_since = now
-        most = min(self.max_concurrency, invocations(now - self._busy_since))
-        while len(self._running) < most and (waiting := self.queue.visible()):
+        most = int(_FIRST_INVOCATIONS + _MORE_PER_SECOND * (now - self._busy_since))
+        while len(self._running) < min(most, self.max_concurrency) and (waiting := self.queue.visible()):
             if waiting < self.batch_size and now - self.queue.oldest_visible() < self.window:
                 break
             messages = self.queue.receive(self.batch_size)

@@ -18,10 +18,9 @@ from dynamodb_counters._control.run_items import KEPT
 from dynamodb_counters._declarations import Aggregate, Count, Event
 from dynamodb_counters.errors import CheckpointError
 from dynamodb_counters.exactly_once import Watermark, shard_digest
-from simulation.aws.sandboxes import FrozenThreads
 from simulation.aws.sigv4 import LANDING_SECONDS, SKEW_SECONDS
 from simulation.faults.actors import Crashed
-from simulation.faults.hooked_client import HeldClient, HookedClient, failing
+from simulation.faults.hooked_client import FrozenThreads, HeldClient, HookedClient, failing
 from simulation.memory.client_errors import failure
 from simulation.memory.memory_stream import Record
 from simulation.pairs.function import LONGEST_INVOCATION

@@ -22,12 +22,11 @@ from dynamodb_counters._declarations.thresholds import watched
 from dynamodb_counters._fold.crossings import crossings
 from dynamodb_counters._fold.records import Change, changes_of
 from dynamodb_counters.errors import CommitError
-from simulation.aws.json_integers import LARGEST
 from simulation.counters_in_memory import CountersInMemory, Faults, counters_in_memory
 from simulation.faults.hooked_client import HookedClient, failing
 from simulation.memory.client_errors import failure
 from simulation.night import scaled
-from simulation.notices import Bus, NotifierMapping
+from simulation.notices import LARGEST, Bus, NotifierMapping
 from simulation.oracle.crossings import Crossed, crossed, held
 from simulation.pairs.housekeeping import narrow_pages
 from simulation.world import World

@@ -1,11 +1,11 @@
-"""docs/assumptions.md and docs/aws-rules.md are tables of modules: ``make snapshot`` writes them again."""
+"""docs/assumptions.md is the table of `_assumptions`: ``make snapshot`` writes it again."""
 
 from __future__ import annotations
 
 import ast
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,13 +13,11 @@ import pytest
 
 from dynamodb_counters import _assumptions
 from dynamodb_counters._timeline.tiers import DAY, HOUR, MINUTE
-from simulation.aws.rule import Rule, rules
-from simulation.mutations import MUTATIONS
 from tests.unit import test_rooms
 
 _PROJECT = Path(__file__).parents[2]
+_PAGE = _PROJECT / "docs" / "assumptions.md"
 _TABLE = re.compile(r"(?<=<!-- table -->\n).*?(?=<!-- end -->)", re.DOTALL)
-_TESTS = {mutation.name: mutation.test for mutation in MUTATIONS}
 _SPECIFIED = re.compile(r"`(\w+)` of the specification")
 
 
@@ -54,7 +52,7 @@ def _relying(name: str) -> list[str]:
     )
 
 
-def _assumptions_table() -> str:
+def _table() -> str:
     rows = []
     for name, text in _documented():
         why = re.sub(r"(https://\S+)", r"[AWS](\1)", text)
@@ -62,30 +60,14 @@ def _assumptions_table() -> str:
     return "| name | value | why | relied on by |\n|---|---|---|---|\n" + "".join(rows)
 
 
-def _rule_row(rule: Rule) -> str:
-    switch = ".".join(rule.switch.split(".")[-2:]) if "(" not in rule.switch else rule.switch.rpartition(".")[2]
-    switch = f"`{switch}`" if switch else "checked at synth"
-    test = _TESTS[rule.guard].rpartition("::")[2] if rule.guard else ""
-    guard = f"*{rule.guard}*: `{test}`" if rule.guard else f"none: {rule.harmless}"
-    return f"| {rule.name} | [{rule.sentence}]({rule.source}) | {switch} | {guard} |\n"
-
-
-def _rules_table() -> str:
-    return "| rule | as AWS says it | switch | without its guard |\n|---|---|---|---|\n" + "".join(
-        map(_rule_row, rules())
-    )
-
-
 @pytest.mark.snapshot
-@pytest.mark.parametrize(("page", "table"), [("assumptions", _assumptions_table), ("aws-rules", _rules_table)])
-def test_the_page_is_the_table_of_its_modules(page: str, table: Callable[[], str]) -> None:
-    path = _PROJECT / "docs" / f"{page}.md"
-    text = path.read_text()
-    written = _TABLE.sub(lambda _: table(), text)
+def test_the_page_of_assumptions_is_the_module_of_assumptions() -> None:
+    page = _PAGE.read_text()
+    written = _TABLE.sub(lambda _: _table(), page)
     if os.environ.get("UPDATE_SNAPSHOTS"):
-        path.write_text(written)
+        _PAGE.write_text(written)
         return
-    assert text == written, "if that was meant: make snapshot"
+    assert page == written, "if that was meant: make snapshot"
 
 
 def test_each_assumption_is_relied_on() -> None:

@@ -15,11 +15,11 @@ from botocore.exceptions import EndpointConnectionError
 
 from dynamodb_counters import Aggregate, Average, Count, Event, Sum, Threshold
 from dynamodb_counters._fold.crossings import event_entry, in_requests
-from simulation.aws.json_integers import is_malformed
 from simulation.counters_in_memory import counters_in_memory
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory.client_errors import failure
 from simulation.night import scaled
+from simulation.notices import is_malformed
 from tests.unit.handlers.conftest import Load, Metered
 
 ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/counters"
