@@ -12,7 +12,7 @@ from benchmarks.queue_and_stream import Mortality, Stream, deliver, deliver_at_l
 from benchmarks.workloads import truth
 from demo.blog.traffic import View
 from simulation.faults.faulty_client import FaultyClient
-from simulation.metered_table import Usage
+from simulation.memory.memory_client import Usage
 
 
 def cost(design: type[Design], views: Sequence[View], batch: int) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
@@ -12,8 +13,7 @@ from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource, Source
 from simulation.engines.tables import create_table
 from simulation.faults.hooked_client import HookedClient
-from simulation.memory.memory_client import paginator
-from simulation.metered_table import Metered, Usage
+from simulation.memory.memory_client import MemoryDynamoDB, Usage, paginator
 
 TABLE: Final = "counters"
 READ_PRICE: Final = PRICES["dynamodb.read_unit"] / PRICES["dynamodb.write_unit"]
@@ -23,7 +23,7 @@ _WRITES: Final = ("put_item", "update_item", "transact_write_items")
 _READS: Final = ("query", "get_item", "batch_get_item")
 
 
-class MemoryDatabase(Metered):
+class MemoryDatabase(MemoryDynamoDB):
     stream_delay = 0.0
 
     def __init__(self) -> None:
@@ -57,6 +57,7 @@ class EngineDatabase:
         self.clock = time.time
         self._engine = engine
         self._tables: list[str] = []
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -81,17 +82,18 @@ class EngineDatabase:
     def _sent(self, name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
         if name not in (*_WRITES, *_READS, "batch_execute_statement"):
             return send()
-        self.usage.call()
         # DynamoDB Local reports no units for PartiQL, and none for what it refuses.
         if name != "batch_execute_statement":
             request["ReturnConsumedCapacity"] = "TOTAL"
         answer = send()
         consumed = answer.get("ConsumedCapacity", [])
         units = sum(part["CapacityUnits"] for part in (consumed if isinstance(consumed, list) else [consumed]))
-        if name in _WRITES:
-            self.usage.write(("",), units)
-        else:
-            self.usage.read(units)
+        with self._lock:
+            self.usage.calls += 1
+            if name in _WRITES:
+                self.usage.writes += units
+            else:
+                self.usage.reads += units
         return answer
 
 

@@ -15,8 +15,8 @@ from demo.blog.traffic import View
 from simulation.delivery.event_source_mapping import Delivery, EventSourceMapping, Settings
 from simulation.faults.actors import Crashed
 from simulation.faults.faulty_client import Fault
+from simulation.memory.memory_client import Usage
 from simulation.memory.memory_stream import Record
-from simulation.metered_table import Usage
 
 _T = TypeVar("_T")
 Aggregate: TypeAlias = Callable[[Sequence[Record]], object]

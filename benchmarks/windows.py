@@ -24,7 +24,7 @@ from dynamodb_counters import Counters, Event, Window
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import utc
-from simulation.metered_table import Usage
+from simulation.memory.memory_client import Usage
 
 # On the hour, when the known design reads most keys.
 _EARLY: Final = (FIRST_JOB // 3600 + 27) * 3600

@@ -34,7 +34,7 @@ from simulation.clock import VirtualClock
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import Dying, HeldClient
 from simulation.memory.memory_stream import MemoryStream, Record
-from simulation.metered_table import MeteredTable
+from simulation.memory_table import MemoryTable
 from simulation.pairs.backend import RestoredTable
 
 QUARANTINE_SECONDS: Final = 14 * DAY
@@ -62,7 +62,7 @@ class World:
     ) -> None:
         self.clock: VirtualClock = clock or VirtualClock()
         indexes = {RANKING_INDEX: (LEADERBOARD, SCORE)}
-        self.table: MeteredTable = table or MeteredTable(self.clock, shards=shards, indexes=indexes)
+        self.table: MemoryTable = table or MemoryTable(self.clock, shards=shards, indexes=indexes)
         self.name: str = next(iter(self.table.tables))
         self.declared = flatten(declared)
         self.source_table = source_table

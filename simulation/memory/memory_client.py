@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -33,29 +35,42 @@ def paginator(call: Any) -> Any:
     return Paginator(call, _PAGES, service_model().operation_model("Query"))
 
 
+@dataclass(slots=True)
+class Usage:
+    """Units that requests have consumed, refused ones included; `items` has the write units by item."""
+
+    calls: int = 0
+    writes: float = 0.0
+    reads: float = 0.0
+    items: Counter[Key] = field(default_factory=Counter)
+
+
 class MemoryDynamoDB:
+    """A client that counts calls and units in its `usage`."""
+
     exceptions = EXCEPTIONS
     # Powertools registers its user agent; nothing is sent that could carry it.
     meta = SimpleNamespace(events=SimpleNamespace(register=lambda *_, **__: None))
 
-    streams: type[MemoryStream] = MemoryStream
     page_items = 1000
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.tables: dict[str, Table] = {}
+        self.usage = Usage()
         self._clock = clock
         self._lock = threading.RLock()
 
     def create(self, name: str, *keys: str, seed: int = 0, shards: int = 1, ttl: str = "ttl") -> Table:
         """Create a table with the given key attributes; the seed decides its stream's shard ids and numbers."""
-        table = Table(name, keys, self.streams(seed, shards, self._clock, name), ttl=ttl)
+        table = Table(name, keys, MemoryStream(seed, shards, self._clock, name), ttl=ttl)
         self.tables[_table_name(name)] = table
         return table
 
     def get_item(self, **request: Any) -> dict[str, Any]:
         with self._lock:
+            self.usage.calls += 1
             found = self._table("GetItem", request).find("GetItem", request["Key"])
-            self._consume(read_units([found or {}], consistent=request.get("ConsistentRead", False)))
+            self.usage.reads += read_units([found or {}], consistent=request.get("ConsistentRead", False))
             return {"Item": _projected(request, [found])[0]} if found else {}
 
     def put_item(self, **request: Any) -> dict[str, Any]:
@@ -71,6 +86,7 @@ class MemoryDynamoDB:
         self._require_few("TransactWriteItems", TransactItems=TransactItems)
         writes = [next(iter(item.items())) for item in TransactItems]
         with self._lock:
+            self.usage.calls += 1
             keys = [str(self._table("TransactWriteItems", request).key_of(request)) for _, request in writes]
             if len(set(keys)) < len(keys):
                 raise failure("TransactWriteItems", "ValidationException", "Transaction request cannot include twice")
@@ -80,15 +96,18 @@ class MemoryDynamoDB:
     def batch_get_item(self, *, RequestItems: dict[str, dict[str, Any]], **_: Any) -> dict[str, Any]:  # noqa: N803
         [(name, asked)] = RequestItems.items()
         with self._lock:
+            self.usage.calls += 1
             self._require_few("BatchGetItem", Keys=asked["Keys"])
             table = self._table("BatchGetItem", {**asked, "TableName": name})
             found = [table.find("BatchGetItem", key) for key in asked["Keys"]]
             consistent = asked.get("ConsistentRead", False)
-            self._consume(sum(read_units([item or {}], consistent=consistent) for item in found))
+            self.usage.reads += sum(read_units([item or {}], consistent=consistent) for item in found)
         return {"Responses": {name: _projected(asked, [item for item in found if item])}, "UnprocessedKeys": {}}
 
     def batch_execute_statement(self, *, Statements: list[dict[str, Any]], **_: Any) -> dict[str, Any]:  # noqa: N803
         """UPDATEs of one item by its key."""
+        with self._lock:
+            self.usage.calls += 1
         self._require_few("BatchExecuteStatement", Statements=Statements)
         answers = [self._statement(statement) for statement in Statements]
         units = sum(units for _, units in answers)
@@ -116,6 +135,7 @@ class MemoryDynamoDB:
 
     def _page(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         with self._lock:
+            self.usage.calls += 1
             table = self._table(operation, request)
             try:
                 items, more = (table.page if operation == "Query" else table.scanned)(request, self.page_items)
@@ -123,7 +143,7 @@ class MemoryDynamoDB:
             except InvalidValueError as error:
                 raise failure(operation, "ValidationException", str(error)) from None
             units = read_units(items, consistent=request.get("ConsistentRead", False))
-            self._consume(units)
+            self.usage.reads += units
         told = {} if request.get("Select") == "COUNT" else {"Items": found}
         last = {"LastEvaluatedKey": table.key_of({"Item": items[-1]})} if more else {}
         counts = {"Count": len(found), "ScannedCount": len(items)}
@@ -158,14 +178,16 @@ class MemoryDynamoDB:
 
     def _single(self, operation: str, kind: str, request: dict[str, Any]) -> dict[str, Any]:
         with self._lock:
+            self.usage.calls += 1
             [done] = self._execute(operation, [(kind, request)])
         return answer(request, done)
 
-    def _consume(self, units: float) -> None:
-        """Note what has been read; this table keeps no account."""
-
     def _admit(self, tried: Sequence[tuple[Key, Attempt, float]]) -> None:
-        """Note, or refuse, what a request is about to write, by keys and units; this table has no limits."""
+        """Note what a request is about to write, by keys and units; what refuses it raises."""
+        for key, done, units in tried:
+            if done.reason["Code"] != "ValidationError":
+                self.usage.writes += units
+                self.usage.items[key] += units  # type: ignore[assignment]  # typeshed wants whole counts
 
     def _execute(self, operation: str, writes: list[tuple[str, dict[str, Any]]]) -> list[Attempt]:
         tried = []

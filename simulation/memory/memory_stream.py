@@ -1,12 +1,14 @@
-"""A stream in memory: shards that own ranges of partition keys, close, and have children."""
+"""A stream in memory, and a client that reads it: shards own ranges of partition keys, close, and have children."""
 
 from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from dynamodb_counters._backfill.feeds import Shard
@@ -38,13 +40,33 @@ class _Shard:
     closed: bool = False
     records: list[Record] = field(default_factory=list)
     indexes: dict[str, int] = field(default_factory=dict)
+    trimmed: int = 0
+    """Records that are forgotten."""
+
+    @property
+    def is_forgotten(self) -> bool:
+        return self.closed and 0 < self.trimmed == len(self.records)
 
 
 class MemoryStream:
-    """The stream of one table; the seed decides shard ids and sequence numbers."""
+    """The stream of one table, and a client that reads it; the seed decides shard ids and sequence numbers."""
 
-    def __init__(self, seed: int, shards: int, clock: Callable[[], float], table: str = "counters") -> None:
-        self.arn = f"arn:aws:dynamodb:us-east-1:123456789012:table/{table}/stream/2026-11-20T00:00:00.000"
+    exceptions = SimpleNamespace(ResourceNotFoundException=LookupError)
+    page_records = 1000
+    """Records of a page that the client reads."""
+
+    disorder: Callable[[], float] = staticmethod(lambda: 0.0)
+    """By how many seconds the time of a record is wrong."""
+
+    def __init__(
+        self,
+        seed: int,
+        shards: int,
+        clock: Callable[[], float],
+        table: str = "counters",
+        label: str = "2026-11-20T00:00:00.000",
+    ) -> None:
+        self.arn = f"arn:aws:dynamodb:us-east-1:123456789012:table/{table}/stream/{label}"
         self._table = table
         self._random = random.Random(seed)
         self._clock = clock
@@ -52,13 +74,46 @@ class MemoryStream:
         self._open("", 0, _HASHES, shards)
 
     def shards(self) -> list[Shard]:
-        return [Shard(shard.id, shard.parent, not shard.closed) for shard in self._shards.values()]
+        shards = (shard for shard in self._shards.values() if not shard.is_forgotten)
+        return [Shard(shard.id, shard.parent, not shard.closed) for shard in shards]
 
     def read(self, shard: str, after: str | None, limit: int) -> Page:
         found = self._shards[shard]
-        start = 0 if after is None else found.indexes[after] + 1
+        start = max(found.trimmed, 0 if after is None else found.indexes[after] + 1)
         stop = start + limit
         return Page(found.records[start:stop], ended=found.closed and stop >= len(found.records))
+
+    def describe_stream(self, **_: Any) -> dict[str, Any]:
+        """The call of the DynamoDB Streams API."""
+        described = []
+        for shard in self.shards():
+            numbers = {"StartingSequenceNumber": "0"}
+            numbers |= {"EndingSequenceNumber": "0"} if self._shards[shard.id].closed else {}
+            parent = {"ParentShardId": shard.parent} if shard.parent else {}
+            described.append({"ShardId": shard.id, **parent, "SequenceNumberRange": numbers})
+        return {"StreamDescription": {"Shards": described}}
+
+    def get_shard_iterator(self, **asked: Any) -> dict[str, Any]:
+        """The call of the DynamoDB Streams API."""
+        return {"ShardIterator": f"{asked['ShardId']} {asked.get('SequenceNumber', '')}"}
+
+    def get_records(self, **asked: Any) -> dict[str, Any]:
+        """The call of the DynamoDB Streams API."""
+        shard, after = asked["ShardIterator"].split(" ")
+        page = self.read(shard, after or None, self.page_records)
+        last = page.records[-1]["dynamodb"]["SequenceNumber"] if page.records else after
+        more = {} if page.ended else {"NextShardIterator": f"{shard} {last}"}
+        return {"Records": [_as_boto3(record) for record in page.records], **more}
+
+    def trim(self, created_before: float) -> None:
+        """Forget old records, as the stream may after 24 hours, and closed shards that have no others."""
+        for shard in self._shards.values():
+            while shard.trimmed < len(shard.records) and _created(shard.records[shard.trimmed]) < created_before:
+                shard.trimmed += 1
+
+    def history(self) -> Iterator[tuple[str, Record]]:
+        """Every record there ever was and its shard, shard by shard."""
+        return ((shard.id, record) for shard in self._shards.values() for record in shard.records)
 
     def records(self, shard: str, after: str = "") -> list[Record]:
         """Those after a padded sequence number, as a reader of streams asks for them."""
@@ -75,7 +130,7 @@ class MemoryStream:
             shard.sequence *= 10
         sequence = str(shard.sequence)
         change: dict[str, Any] = {
-            "ApproximateCreationDateTime": float(int(self._clock())),
+            "ApproximateCreationDateTime": float(int(self._clock() + self.disorder())),
             "Keys": keys,
             "SequenceNumber": sequence,
             "StreamViewType": "NEW_AND_OLD_IMAGES",
@@ -114,3 +169,17 @@ class MemoryStream:
             sequence = 10**digits - self._random.randint(1, 6) * step
             name = f"shardId-{self._random.getrandbits(40):020d}-{self._random.getrandbits(32):08x}"
             self._shards[name] = _Shard(name, parent, low, high, sequence, step)
+
+
+def _as_boto3(record: Record) -> dict[str, Any]:
+    return {
+        **record,
+        "dynamodb": {
+            **record["dynamodb"],
+            "ApproximateCreationDateTime": datetime.fromtimestamp(_created(record), UTC),
+        },
+    }
+
+
+def _created(record: Record) -> float:
+    return float(record["dynamodb"]["ApproximateCreationDateTime"])

@@ -17,7 +17,7 @@ from simulation.delivery.stream_api import ApiSource, Source
 from simulation.engines.tables import create_table
 from simulation.faults.hooked_client import HookedClient
 from simulation.memory.memory_stream import TTL_IDENTITY, Record
-from simulation.metered_table import MeteredTable
+from simulation.memory_table import MemoryTable
 
 if TYPE_CHECKING:
     from simulation.engines.dynamodb_local import DynamoDBLocal
@@ -70,7 +70,7 @@ class Backend(Protocol):
 MakeBackend: TypeAlias = Callable[[random.Random], Backend]
 
 
-class MemoryBackend(MeteredTable):
+class MemoryBackend(MemoryTable):
     lag = 0.0
     source_table: str | None = None
 
@@ -113,7 +113,7 @@ class MemoryBackend(MeteredTable):
 class RestoredTable(MemoryBackend):
     """A table with the items that another one has now."""
 
-    def __init__(self, original: MeteredTable, clock: VirtualClock, seed: int = 0) -> None:
+    def __init__(self, original: MemoryTable, clock: VirtualClock, seed: int = 0) -> None:
         super().__init__(random.Random(seed + 10**6), clock, name="restored")
         self._only.indexes |= original.tables[original.name].indexes
         self._copied_at = datetime.fromtimestamp(clock(), UTC)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -12,7 +12,7 @@ from dynamodb_counters._items.table_schema import LEADERBOARD, SCORE
 from dynamodb_counters._table import CONCURRENCY, Table
 from simulation.memory.client_errors import failure
 from simulation.memory.memory_partitions import Attempt, Key
-from simulation.metered_table import MeteredTable, index_write_units
+from simulation.memory_table import MemoryTable
 from simulation.queue.virtual_threads import VirtualPool, VirtualThreads
 
 _RANKED: Final = (LEADERBOARD, SCORE)
@@ -48,7 +48,7 @@ class _ThrottledError(Exception):
     """A request that is refused as a whole; it consumes nothing."""
 
 
-class ThrottledTable(MeteredTable):
+class ThrottledTable(MemoryTable):
     """A table with throttles, whose requests take a round trip of about `latency`.
 
     For the first `outage` seconds it throttles all writes.
@@ -134,3 +134,21 @@ class ThrottledTable(MeteredTable):
         table = Table(self.name, cast("Any", self), clock=self._threads.clock, sleep=self._threads.sleep, jitter=jitter)
         table.__dict__["pool"] = VirtualPool(self._threads, CONCURRENCY)
         return table
+
+
+def index_write_units(
+    old: Mapping[str, Mapping[str, Any]] | None, new: Mapping[str, Mapping[str, Any]] | None, keys: tuple[str, str]
+) -> float:
+    """Units a write adds on an index of keys only: an entry is put, deleted, or (its key changed) both.
+
+    >>> index_write_units(None, {"b": {"S": "all"}, "s": {"N": "1"}}, ("b", "s"))
+    1.0
+    >>> index_write_units({"b": {"S": "all"}, "s": {"N": "1"}}, {"b": {"S": "all"}, "s": {"N": "2"}}, ("b", "s"))
+    2.0
+    >>> index_write_units({"b": {"S": "all"}, "s": {"N": "1"}}, {"b": {"S": "all"}, "s": {"N": "1"}}, ("b", "s"))
+    0.0
+    >>> index_write_units({"b": {"S": "all"}, "s": {"N": "1"}}, None, ("b", "s"))
+    1.0
+    """
+    before, after = (tuple(item[key] for key in keys if key in item) if item else () for item in (old, new))
+    return 0.0 if before == after else float((len(before) == len(keys)) + (len(after) == len(keys)))

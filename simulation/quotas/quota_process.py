@@ -21,7 +21,7 @@ from simulation.clock import VirtualClock
 from simulation.faults.actors import Actor, Crashed
 from simulation.faults.faulty_client import Fault, FaultPlan, FaultyClient
 from simulation.faults.hooked_client import HookedClient
-from simulation.metered_table import MeteredTable
+from simulation.memory_table import MemoryTable
 
 _TRIES: Final = 200
 
@@ -35,7 +35,7 @@ class World:
 
     rng: random.Random
     clock: VirtualClock
-    table: MeteredTable
+    table: MemoryTable
     quota: Quota
     plan: FaultPlan
     net: Calls

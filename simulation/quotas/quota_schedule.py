@@ -14,7 +14,7 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._writes.leases import RESERVED, Leases
 from simulation.clock import VirtualClock
 from simulation.faults.faulty_client import FaultPlan
-from simulation.metered_table import MeteredTable
+from simulation.memory_table import MemoryTable
 from simulation.quotas.quota_process import Process, World
 
 _MOST_STEPS: Final = 20_000
@@ -63,7 +63,7 @@ class QuotaSchedule:
         if rng.random() < 0.5:
             clock.advance(quota._period(clock.now).end - clock.now - rng.uniform(0, 30))
         plan = FaultPlan(rng, rate=rng.choice([0.0, 0.05, 0.2]), budget=rng.randint(0, 25))
-        table = MeteredTable(clock, seed)
+        table = MemoryTable(clock, seed)
         self._world = World(rng, clock, table, quota, plan, Counter(), Counter(), Counter(), self._outcome.reached)
         self._processes: list[Process] = []
         self._asleep: dict[str, int] = {}

@@ -14,7 +14,7 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import DAY
 from dynamodb_counters.errors import MalformedImageError
 from simulation.clock import VirtualClock
-from simulation.metered_table import MeteredTable
+from simulation.memory_table import MemoryTable
 from simulation.world import World
 from tests.unit.fold.streams import record
 
@@ -109,7 +109,7 @@ SPENT = Aggregate("spent", ENTRY, pk="CUSTOMER#{customer}", sk="SPENT", orders=C
 BUYERS = Distinct("buyers", ENTRY, pk="SHOP", sk="BUYERS", member="customer")
 
 
-class Tables(MeteredTable):
+class Tables(MemoryTable):
     """The table of the counts, and one of orders, which is older than its stream shows."""
 
     def __init__(self, clock: VirtualClock) -> None:

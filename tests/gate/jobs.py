@@ -30,9 +30,9 @@ from dynamodb_counters.handlers import _metering
 from dynamodb_counters.handlers.verifier import work_on_schedule
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory.client_errors import failure
+from simulation.memory.memory_stream import MemoryStream
 from simulation.memory_table import MemoryTable
 from simulation.queue.sqs import SQS, Queue
-from simulation.recorded_stream import RecordedStream
 from tests.exactly_once.test_two_streams import SOURCE, Past
 from tests.gate.template import Resource, Template, variables
 from tests.unit.fold.streams import image, record
@@ -333,7 +333,7 @@ def notify(invoke: Invoke, calls: Calls, rules: list[dict[str, Any]], process: i
 class Streams:
     """A client of streams, each by its ARN; one is read at a time."""
 
-    exceptions = RecordedStream.exceptions
+    exceptions = MemoryStream.exceptions
 
     def __init__(self, streams: dict[str, Any]) -> None:
         self._streams = streams

@@ -13,7 +13,7 @@ _MODULES = ["dynamodb_counters"] + [
     for module in pkgutil.walk_packages(dynamodb_counters.__path__, "dynamodb_counters.")
     if not module.name.startswith("dynamodb_counters.handlers.")
 ]
-_MODULES += ["benchmarks.cost_model", "benchmarks.databases", "simulation.metered_table"]
+_MODULES += ["benchmarks.cost_model", "benchmarks.databases", "simulation.queue.throttled_table"]
 
 
 def test_examples_give_what_they_say() -> None:

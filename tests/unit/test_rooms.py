@@ -57,8 +57,7 @@ _ROOMS = {
     "simulation": """
         __init__
         clock night memory
-        recorded_stream memory_table
-        metered_table
+        memory_table
         aws
         engines
         queue

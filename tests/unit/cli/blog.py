@@ -30,7 +30,7 @@ from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SC
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import HOUR
 from simulation.clock import VirtualClock
-from simulation.metered_table import MeteredTable
+from simulation.memory_table import MemoryTable
 
 NOW = datetime(2026, 11, 20, 17, 30, tzinfo=UTC).timestamp()
 HOURS = 36
@@ -73,7 +73,7 @@ _WITHOUT_BYTES: Final = (15, 20, 28)
 _WITHOUT_MS: Final = 30
 
 
-class Described(MeteredTable):
+class Described(MemoryTable):
     """A table in memory that says all of itself."""
 
     def describe_table(self, **request: Any) -> dict[str, Any]:

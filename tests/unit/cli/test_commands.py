@@ -23,7 +23,7 @@ from dynamodb_counters.cli.session import Session, ending, shared
 from dynamodb_counters.errors import CommitError, InvalidArgumentError
 from dynamodb_counters.exactly_once import shard_digest
 from simulation.clock import VirtualClock
-from simulation.metered_table import MeteredTable
+from simulation.memory_table import MemoryTable
 from tests.unit.cli.blog import URLS, VIEW, Blog, mappings, seeded
 from tests.unit.cli.in_process import Done, run
 
@@ -52,7 +52,7 @@ def test_the_table_is_named_before_the_command_or_after_it_or_in_the_environment
 
 
 def test_a_table_that_nothing_counts_is_refused() -> None:
-    done = run("get", "pages", "--table", "empty", client=MeteredTable(VirtualClock(), name="empty"))
+    done = run("get", "pages", "--table", "empty", client=MemoryTable(VirtualClock(), name="empty"))
     assert (done.code, done.err) == (2, "error: nothing counts the table yet: deploy its aggregator\n")
 
 

@@ -11,7 +11,7 @@ from dynamodb_counters._quarantine.quarantine import Quarantine, list_quarantine
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient, once
-from simulation.metered_table import MeteredTable
+from simulation.memory_table import MemoryTable
 from tests.unit.fold.streams import image, record
 
 VALUES = {"url": "/" + "u" * 3000, "time": "1", "client": "ann"}
@@ -33,7 +33,7 @@ def test_an_entry_within_an_entry_holds_nothing_of_what_is_erased() -> None:
 
 def test_an_entry_that_goes_meanwhile_stays_gone() -> None:
     clock = VirtualClock()
-    memory: Any = MeteredTable(clock)
+    memory: Any = MemoryTable(clock)
     table = Table(memory.name, memory, clock=clock)
     kept = record(1, {"_type": {"S": "view"}, "url": {"S": "/"}, "time": {"N": "1"}, "client": {"S": "ann"}})
     Quarantine(table, 86_400).keep("shard-1", [Unfoldable("1", "NewImage", kept, "malformed")])

@@ -16,7 +16,7 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._table import Table
 from dynamodb_counters.handlers import ingest_queue as consumer
 from simulation.clock import VirtualClock
-from simulation.metered_table import MeteredTable
+from simulation.memory_table import MemoryTable
 from simulation.queue.sqs import SQS, Message, Queue
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7))
@@ -29,7 +29,7 @@ class World:
         self.clock = VirtualClock()
         self.dead = Queue(self.clock)
         self.queue = Queue(self.clock, dead_letters=self.dead)
-        self.table = MeteredTable(self.clock)
+        self.table = MemoryTable(self.clock)
         self.refuse_sending = False
         # What feeds its own queue is a loop, which Lambda ends.
         self.sqs = SQS({"d": self.dead}, refuses=lambda: self.refuse_sending)

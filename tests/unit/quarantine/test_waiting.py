@@ -19,7 +19,7 @@ from dynamodb_counters._quarantine.quarantine import (
 )
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
-from simulation.metered_table import MeteredTable
+from simulation.memory_table import MemoryTable
 from tests.unit.quarantine.buckets import Bucket
 
 DAY = 86_400.0
@@ -27,12 +27,12 @@ KEPT = 90 * DAY
 
 
 @pytest.fixture
-def memory() -> MeteredTable:
-    return MeteredTable(VirtualClock())
+def memory() -> MemoryTable:
+    return MemoryTable(VirtualClock())
 
 
 @pytest.fixture
-def table(memory: MeteredTable) -> Table:
+def table(memory: MemoryTable) -> Table:
     return Table(memory.name, cast("Any", memory), clock=memory._clock)
 
 
@@ -69,7 +69,7 @@ def test_the_age_is_the_records_however_long_it_is_kept(table: Table) -> None:
     assert waiting_in_quarantine(table, KEPT) == Waiting()
 
 
-def test_the_expiry_gives_the_age_of_an_entry_without_a_record(table: Table, memory: MeteredTable) -> None:
+def test_the_expiry_gives_the_age_of_an_entry_without_a_record(table: Table, memory: MemoryTable) -> None:
     quarantine(table, 1)
     [item] = memory.items()
     spoiled = {**item, "record": {"S": "no JSON"}}
@@ -79,7 +79,7 @@ def test_the_expiry_gives_the_age_of_an_entry_without_a_record(table: Table, mem
 
 
 @pytest.mark.parametrize("size", [10, 25_000])
-def test_a_flood_costs_no_more_than_stated(table: Table, memory: MeteredTable, size: int) -> None:
+def test_a_flood_costs_no_more_than_stated(table: Table, memory: MemoryTable, size: int) -> None:
     for number in range(6000):
         quarantine(table, number, size=size)
     assert STATE in next(memory.items())

@@ -11,7 +11,7 @@ import pytest
 from dynamodb_counters import Event, Sum, Window
 from dynamodb_counters._items.bookkeeping import item_bytes
 from simulation.engines import Engine
-from simulation.metered_table import MeteredTable
+from simulation.memory_table import MemoryTable
 from tests.integration.stores import Store
 from tests.unit.fold.streams import image, record
 
@@ -32,7 +32,7 @@ class Customers(Store):
     """A store whose aggregator lives through the times of its events."""
 
     def __init__(self, window: Window) -> None:
-        self.memory = MeteredTable(lambda: _NOW)
+        self.memory = MemoryTable(lambda: _NOW)
         super().__init__(Engine("memory", cast("DynamoDBClient", self.memory), None), self.memory.name)
         self.clock.now = _NOW
         self.window, self.units, self.sequence = window, 0.0, 10**21

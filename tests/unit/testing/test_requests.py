@@ -16,9 +16,9 @@ from dynamodb_counters import Aggregate, Count, Event
 from dynamodb_counters._items.bookkeeping import read_units
 from simulation.clock import VirtualClock
 from simulation.counters_in_memory import CountersInMemory, counters_in_memory
+from simulation.memory.memory_client import MemoryDynamoDB
 from simulation.memory.memory_stream import Record
 from simulation.memory.typed_values import canonical
-from simulation.metered_table import Metered
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=1))
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
@@ -149,13 +149,13 @@ def test_a_number_has_one_form() -> None:
 
 
 @pytest.fixture
-def client() -> Metered:
-    made = Metered(VirtualClock())
+def client() -> MemoryDynamoDB:
+    made = MemoryDynamoDB(VirtualClock())
     made.create("t", "pk", "sk")
     return made
 
 
-def test_a_kilobyte_is_a_unit_and_a_transaction_doubles(client: Metered) -> None:
+def test_a_kilobyte_is_a_unit_and_a_transaction_doubles(client: MemoryDynamoDB) -> None:
     client.put_item(TableName="t", Item={**_KEY, "x": {"S": "y" * 1500}})
     assert client.usage.writes == 2
     client.transact_write_items(TransactItems=[{"Update": _ADD}])
@@ -163,13 +163,13 @@ def test_a_kilobyte_is_a_unit_and_a_transaction_doubles(client: Metered) -> None
     assert client.usage.calls == 2
 
 
-def test_a_change_that_is_none_gives_no_record(client: Metered) -> None:
+def test_a_change_that_is_none_gives_no_record(client: MemoryDynamoDB) -> None:
     client.put_item(TableName="t", Item=_KEY)
     client.put_item(TableName="t", Item=_KEY)
     assert [record["eventName"] for record in _records(client)] == ["INSERT"]
 
 
-def test_a_query_is_charged_by_what_it_finds(client: Metered) -> None:
+def test_a_query_is_charged_by_what_it_finds(client: MemoryDynamoDB) -> None:
     for number in range(3):
         client.put_item(TableName="t", Item={"pk": {"S": "q"}, "sk": {"S": f"{number}"}, "x": {"S": "y" * 3000}})
     found = client.query(
@@ -188,7 +188,7 @@ def test_read_units_of_a_page_are_rounded_up_in_sum() -> None:
     assert read_units([{"a": {"S": "x" * 100}}] * 25) == 0.5
 
 
-def _records(client: Metered) -> list[Record]:
+def _records(client: MemoryDynamoDB) -> list[Record]:
     stream = client.tables["t"].stream
     [shard] = stream.shards()
     return stream.read(shard.id, None, 10).records

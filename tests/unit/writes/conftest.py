@@ -10,13 +10,13 @@ from dynamodb_counters import Counters
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import Hook, HookedClient
 from simulation.memory.memory_client import paginator
-from simulation.metered_table import MeteredTable
+from simulation.memory_table import MemoryTable
 
 
 class Site:
     def __init__(self) -> None:
         self.clock = VirtualClock()
-        self.table: Any = MeteredTable(self.clock)
+        self.table: Any = MemoryTable(self.clock)
 
     def process(self, hook: Hook | None = None) -> Counters:
         """A process that knows nothing yet, perhaps with a hook that each of its requests goes through."""

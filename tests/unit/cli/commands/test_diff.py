@@ -118,7 +118,7 @@ def test_wrong_input_is_one_line(tmp_path: Path, content: str | None, said: str)
 def test_describe_shows_the_state_of_each_name_and_what_the_code_declares_otherwise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("simulation.world.MeteredTable", Described)
+    monkeypatch.setattr("simulation.world.MemoryTable", Described)
     world = World(SHOPS, TOTAL)
     world.deploy(BIG, replace(SHOPS, name="later", pk="LATER#{shop}"))
     streams = SimpleNamespace(describe_stream=lambda **_: {"StreamDescription": {"Shards": []}})
