@@ -10,9 +10,11 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from dynamodb_counters.handlers import notifier
+from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.delivery.stream_api import Source
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory.memory_stream import Record
+from simulation.memory.typed_values import Item
 
 _BATCHES: Final = (1, 5, 100)
 
@@ -53,44 +55,41 @@ class NotifierMapping:
     """The notifier's event source mapping: a batch of a shard is delivered again from the first failure on."""
 
     def __init__(self, stream: Source, rng: random.Random, bus: Bus) -> None:
-        self._stream, self._rng, self.bus = stream, rng, bus
-        self._after = dict[str, str]()
+        # Nothing is so old that it is given up.
+        settings = Settings(window_seconds=0, report_item_failures=True)
+        self._mapping = EventSourceMapping(stream, lambda: 0.0, settings)
+        self._rng, self.bus = rng, bus
 
     def deliver(self) -> bool:
-        """Deliver a batch of each shard; return whether anything is left."""
-        left, unread = False, set[str | None]()
-        for shard in self._stream.shards():
-            records = self._stream.read(shard.id, self._after.get(shard.id), self._rng.choice(_BATCHES)).records
-            if records or shard.parent in unread:
-                unread.add(shard.id)
-            if shard.parent in unread:
-                # A child waits for its parent.
-                left = True
+        """Deliver a batch of each shard; return whether anything may be left. An answer may go unheard."""
+        begun, left = self._mapping.shards(), False
+        for shard in begun:
+            delivery = self._mapping.poll(shard, self._rng.choice(_BATCHES))
+            if delivery is None:
                 continue
-            batch = [
-                {**each, "eventSourceARN": self._stream.arn}
-                for each in records
-                if each["eventName"] == "INSERT" and each["dynamodb"]["NewImage"].get("_type") == {"S": "_crossing"}
-            ]
-            is_heard = self._rng.random() < 0.8
-            failed = self.notify(batch, is_heard=is_heard) if batch else None
-            done = [each["dynamodb"]["SequenceNumber"] for each in records]
-            done = done if failed is None else done[: done.index(failed)]
-            if done and is_heard:
-                self._after[shard.id] = done[-1]
-            left |= bool(records)
-        return left
+            left = True
+            answer = self._notify(list(filter(_is_crossing, delivery.records)))
+            if self._rng.random() < 0.8:
+                self._mapping.settle(delivery, answer)
+            else:
+                self._mapping.fail(delivery)
+        return left or self._mapping.shards() != begun
 
-    def notify(self, records: Sequence[Record], *, is_heard: bool) -> str | None:  # noqa: ARG002
-        """Have the notifier send a batch; return the record that it names as failed. Its answer may go unheard."""
+    def _notify(self, records: Sequence[Record]) -> dict[str, Any]:
+        """Have the notifier send a batch."""
         with (
             patch.object(notifier, "eventbridge", lambda: self.bus),
             patch.object(notifier, "add_metrics"),
             patch.object(notifier, "logger"),
             patch.dict("os.environ", EVENT_BUS="default"),
         ):
-            failures = notifier.handler({"Records": records}, LAMBDA_CONTEXT)["batchItemFailures"]
-        return failures[0]["itemIdentifier"] if failures else None
+            return dict(notifier.handler({"Records": records}, LAMBDA_CONTEXT)) if records else {}
+
+
+def _is_crossing(record: Record) -> bool:
+    """The filter of the mapping."""
+    image: Item = record["dynamodb"].get("NewImage", {})
+    return record["eventName"] == "INSERT" and image.get("_type") == {"S": "_crossing"}
 
 
 def is_malformed(detail: str, largest: int = LARGEST) -> bool:
