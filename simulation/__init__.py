@@ -3,10 +3,11 @@
 From the bottom up; each imports only from what stands above it:
 
 - `clock`: virtual time;
-- `memory`: DynamoDB in memory, with its streams;
+- `memory`, `memory_table`: DynamoDB in memory, with its streams, and one table of it;
 - `counters_in_memory`: `Counters` on it, counted at once, with faults;
-- `aws`: rules of AWS that all simulators follow, each with the sentence that it comes from;
+- `aws`: rules of AWS that several simulators follow; docs/aws-rules.md has all of them, with their sentences;
 - `engines`: DynamoDB Local, started where it is installed;
+- `queue`, `throttled_burst`: a queue, and a table without enough units, in virtual time;
 - `delivery`: the event source mapping that hands a stream to a function, as AWS documents it;
 - `faults`: what can go wrong with a call, and invocations that stop before each call;
 - `oracle`: declarations, each with plain Python that says what it must count;

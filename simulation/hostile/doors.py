@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import cache
 from types import SimpleNamespace
 from typing import Any, Final
@@ -32,7 +33,6 @@ from dynamodb_counters._writes.event_items import typed_item
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.hostile.costly import SCHEMA
 from simulation.hostile.declarations import DECLARATIONS, HIT, SERVED, VIEW
-from simulation.hostile.limits import beyond_dynamodb
 from simulation.memory.client_errors import failure
 from simulation.memory.memory_client import paginator
 from simulation.memory_table import MemoryTable
@@ -41,6 +41,7 @@ from simulation.world import World
 NOW: Final = 1_790_000_000.0
 MAX_ANSWER_BYTES: Final = 6_000_000
 """https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
+_ITEM_BYTES: Final = 400 * 1024
 
 TENANT: Final = {"customer": "claims.sub"}
 OWN: Final = "c0"
@@ -174,7 +175,7 @@ def receiver(
         if len(events) != (json.loads(response["body"])["events"] if response["statusCode"] == 202 else 0):
             return 0, "another number of events was queued than was answered"
         items = [typed_item(event, values) for values in events]
-        if problems := [problem for item in items if (problem := beyond_dynamodb(item))]:
+        if problems := [problem for item in items if (problem := _beyond_dynamodb(item))]:
             return 0, f"DynamoDB refuses what got 202: {problems[0]}"
         if tenant and any(str(values["customer"]) != _claim(request) for values in events):
             return 0, "an event of another customer got 202"
@@ -335,3 +336,37 @@ def _customers(document: Any) -> list[str]:
         return []
     own = [document["customer"]] if isinstance(document.get("customer"), str) else []
     return own + [name for part in document.values() for name in _customers(part)]
+
+
+def _beyond_dynamodb(item: Mapping[str, Any]) -> str:
+    """The first limit of DynamoDB that a typed item exceeds, written down a second time; empty if there is none.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+    """
+    for name, most in (("pk", 2048), ("sk", 1024)):
+        if not 0 < len(item[name]["S"].encode()) <= most:
+            return f"{name} is empty or too long"
+    problems = [
+        _value_beyond({"M": item}, level=0),
+        "" if len(str(item).encode()) < 2 * _ITEM_BYTES else "item too large",
+    ]
+    return next(filter(None, problems), "")
+
+
+def _value_beyond(value: Mapping[str, Any], level: int) -> str:
+    [(kind, content)] = value.items()
+    if level > 32:
+        return "more than 32 levels"
+    if kind == "S":
+        content.encode()
+    if kind == "N":
+        number = Decimal(content)
+        digits = "".join(map(str, number.as_tuple().digits)).strip("0")
+        if len(digits) > 38 or (number and not -130 <= number.adjusted() <= 125):
+            return f"number {content:.60}"
+    if kind == "M" and any(not 0 < len(name.encode()) <= 65_535 for name in content):
+        return "a name is empty or too long"
+    if kind in ("SS", "NS", "BS") and not content:
+        return "an empty set"
+    parts = content.values() if kind == "M" else content if kind == "L" else ()
+    return next(filter(None, (_value_beyond(part, level + 1) for part in parts)), "")

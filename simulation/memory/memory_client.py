@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -18,7 +20,6 @@ from simulation.memory.expressions import EXPRESSIONS, Placeholders, matcher, us
 from simulation.memory.memory_partitions import Attempt, Key, Table, answer, attempt
 from simulation.memory.memory_stream import MemoryStream
 from simulation.memory.request_checks import crowd_problem, service_model
-from simulation.memory.statements import update_of
 from simulation.memory.typed_values import InvalidValueError, Item
 
 _KEY_TYPES: Final = ("HASH", "RANGE")
@@ -29,6 +30,13 @@ _PAGES: Final = {
     "limit_key": "Limit",
     "result_key": ["Items", "Count", "ScannedCount"],
 }
+
+_NAME: Final = r'"((?:[^"]|"")+)"'
+_UPDATE: Final = re.compile(
+    rf"UPDATE {_NAME} (.*) WHERE {_NAME} = \? AND {_NAME} = \? AND \({_NAME} IS MISSING OR {_NAME} < \?\)",
+    re.DOTALL,
+)
+_CLAUSE: Final = re.compile(rf"SET {_NAME} = (?:{_NAME} \+ )?\?")
 
 
 def paginator(call: Any) -> Any:
@@ -119,7 +127,7 @@ class MemoryDynamoDB:
     def _statement(self, statement: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
         try:
             with self._lock:
-                [done] = self._execute("UpdateItem", [("Update", update_of(statement))])
+                [done] = self._execute("UpdateItem", [("Update", _update_of(statement))])
         except ClientError as error:
             code = error.response["Error"]["Code"].removesuffix("Exception")
             refused = {"Code": code.replace("Validation", "ValidationError"), "Message": str(error)}
@@ -217,3 +225,34 @@ def _projected(request: Mapping[str, Any], items: list[Item]) -> list[Item]:
     given = Placeholders.of(request)
     names = [given.name(token.strip()) for token in request["ProjectionExpression"].split(",")]
     return [{name: item[name] for name in names if name in item} for item in items]
+
+
+def _update_of(statement: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments of the UpdateItem that does as a PartiQL UPDATE of one item by its key.
+
+    An item that is not there, or lacks a number, is refused.
+    """
+    parsed = _UPDATE.fullmatch(statement["Statement"])
+    assert parsed is not None, f"unknown statement {statement['Statement']!r}"
+    table, clauses, pk, sk, guard, _ = (part.replace('""', '"') for part in parsed.groups())
+    parameters, numbers = iter(statement["Parameters"]), count()
+    names: dict[str, str] = {}
+    values: dict[str, Any] = {}
+    terms = []
+    for name, number in _CLAUSE.findall(clauses):
+        index = next(numbers)
+        names[f"#{index}"], values[f":{index}"] = name.replace('""', '"'), next(parameters)
+        terms.append(f"#{index} = #{index} + :{index}" if number else f"#{index} = :{index}")
+    key = {pk: next(parameters), sk: next(parameters)}
+    names |= {"#pk": pk, "#guard": guard}
+    values[":bound"] = next(parameters)
+    assert not [*parameters], "more parameters than placeholders"
+    return {
+        "TableName": table,
+        "Key": key,
+        "UpdateExpression": f"SET {', '.join(terms)}",
+        "ConditionExpression": "attribute_exists(#pk) AND (attribute_not_exists(#guard) OR #guard < :bound)",
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": values,
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
