@@ -82,6 +82,8 @@ class EngineDatabase:
     def _sent(self, name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
         if name not in (*_WRITES, *_READS, "batch_execute_statement"):
             return send()
+        with self._lock:
+            self.usage.calls += 1
         # DynamoDB Local reports no units for PartiQL, and none for what it refuses.
         if name != "batch_execute_statement":
             request["ReturnConsumedCapacity"] = "TOTAL"
@@ -89,7 +91,6 @@ class EngineDatabase:
         consumed = answer.get("ConsumedCapacity", [])
         units = sum(part["CapacityUnits"] for part in (consumed if isinstance(consumed, list) else [consumed]))
         with self._lock:
-            self.usage.calls += 1
             if name in _WRITES:
                 self.usage.writes += units
             else:

@@ -64,12 +64,11 @@ _ROOMS = {
         delivery
         faults
         oracle
-        schedules
+        pairs
         handler_process world throttled_burst
         counters_in_memory
         notices
         mutations nightly soak hostile quotas
-        pairs
         specification
     """,
 }
