@@ -1,11 +1,12 @@
 """The runtime's safety mechanisms: how each one is switched off, and which test must notice.
 
-Modules have them as text. `==` names a file of the runtime. In each mutation, `*` is the name, `-` are the lines that
-it takes out of that file, `+` those that it puts in their place, `?` is the test. The first and the last line may be
-parts of lines; a part of one line that gives way to another is written as `~ old → new`.
+Files of text have them: ``counting.txt``, ``names.txt`` and ``doors.txt``. `==` names a file of the runtime. In each
+mutation, `*` is the name, `-` are the lines that it takes out of that file, `+` those that it puts in their place, `?`
+is the test. The first and the last line may be parts of lines; a part of one line that gives way to another is written
+as `~ old → new`.
 
-What a program can make, it makes: `generated` changes conditions, operands, constants and statements of the runtime,
-and `guards` names the changes of which each must be noticed.
+What a program can make, it makes: `generated` changes conditions, operands, constants and statements of the runtime.
+``guards.txt`` names the changes of which each must be noticed, by file and function.
 """
 
 from __future__ import annotations
@@ -15,12 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from simulation.mutations.counting import COUNTING
-from simulation.mutations.doors import DOORS
 from simulation.mutations.generated import Generated, generate
-from simulation.mutations.names import NAMES
 
 RUNTIME: Final = Path("lambdas/dynamodb_counters")
+_FOLDER: Final = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +53,11 @@ def generated(root: Path) -> Iterator[Generated]:
         yield from generate(str(file.relative_to(root / RUNTIME)), file.read_text())
 
 
-def _read(text: str) -> Iterator[Mutation]:
+def _read(name_of_file: str) -> Iterator[Mutation]:
     file = name = ""
     old: list[str] = []
     new: list[str] = []
-    for line in text.strip().split("\n"):
+    for line in (_FOLDER / name_of_file).read_text(encoding="utf-8").splitlines():
         mark, _, rest = line.partition(" ")
         match mark:
             case "==":
@@ -76,4 +75,15 @@ def _read(text: str) -> Iterator[Mutation]:
                 yield Mutation(name, file, "\n".join(old), "\n".join(new), rest)
 
 
-MUTATIONS: Final = tuple(mutation for text in (COUNTING, NAMES, DOORS) for mutation in _read(text))
+def _read_guards() -> Iterator[str]:
+    file = ""
+    for line in (_FOLDER / "guards.txt").read_text(encoding="utf-8").splitlines():
+        function, _, changes = line.partition(": ")
+        if changes:
+            yield from (f"{file} {function}: {change}" for change in changes.split("; "))
+        else:
+            file = line.removeprefix("== ")
+
+
+MUTATIONS: Final = tuple(m for name in ("counting.txt", "names.txt", "doors.txt") for m in _read(name))
+GUARDS: Final = frozenset(_read_guards())

@@ -27,9 +27,8 @@ from typing import Any, Final
 
 import pytest
 
-from simulation.mutations import MUTATIONS, RUNTIME, Mutation, generated, mutate, reach
+from simulation.mutations import GUARDS, MUTATIONS, RUNTIME, Mutation, generated, mutate, reach
 from simulation.mutations.generated import Generated
-from simulation.mutations.guards import GUARDS
 from simulation.mutations.trial import run_tests
 
 _ROOT: Final = Path(__file__).parents[2]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from simulation.mutations import MUTATIONS, RUNTIME, mutate
+from simulation.mutations import GUARDS, MUTATIONS, RUNTIME, mutate
 from simulation.mutations.generated import generate
-from simulation.mutations.guards import GUARDS
 
 ROOT = Path(__file__).parents[2]
 
