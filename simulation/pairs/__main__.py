@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from simulation.engines import dynamodb_local
 from simulation.pairs import features
 from simulation.pairs.backend import LocalBackend, MakeBackend, MemoryBackend
 from simulation.pairs.coverage import Outcome, WrongCountError
+from simulation.pairs.quotas import QuotaSchedule
 from simulation.pairs.schedule import PairSchedule
 from simulation.pairs.swarm import KINDS, Swarm
 
@@ -26,10 +27,12 @@ _ALL: Final = 2000
 """So many schedules cover every pair that can meet."""
 
 
-def _outcome(seed: int, make_backend: MakeBackend, without: Collection[str], swarm: str | None) -> Outcome:
+def _outcome(seed: int, options: argparse.Namespace, make_backend: MakeBackend) -> Outcome:
     try:
-        drawn = None if swarm is None else Swarm.draw(seed, swarm)
-        return PairSchedule(seed, make_backend, without, drawn).run()
+        if options.quotas:
+            return QuotaSchedule(seed).run()
+        swarm = None if options.swarm is None else Swarm.draw(seed, options.swarm)
+        return PairSchedule(seed, make_backend, options.without, swarm).run()
     except Exception as error:  # noqa: BLE001
         # The other schedules go on; the outcome has the seed.
         where = traceback.extract_tb(error.__traceback__)[-1]
@@ -42,7 +45,7 @@ def _outcomes(options: argparse.Namespace) -> Iterator[Outcome]:
         make_backend: MakeBackend = MemoryBackend
         if options.engine == "dynamodb-local":
             make_backend = partial(LocalBackend, stack.enter_context(dynamodb_local.start()))
-        run = partial(_outcome, make_backend=make_backend, without=options.without, swarm=options.swarm)
+        run = partial(_outcome, options=options, make_backend=make_backend)
         seed, end, size = options.seed, options.seed + options.count, 25 * options.processes
         # Each process is replaced after some schedules: what they leave suspended is not collected.
         fork = multiprocessing.get_context("fork")
@@ -62,6 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--swarm", nargs="?", const="", choices=("", *KINDS), help="a few actors each, perhaps of a kind"
     )
+    parser.add_argument("--quotas", action="store_true", help="of processes that share a quota, and nothing else")
     parser.add_argument(
         "--without",
         type=lambda text: text.split(","),
@@ -71,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--processes", type=int, default=1, help="of an engine in memory")
     parser.add_argument("--page", type=Path, help="write the table of pairs there, as a page")
     options = parser.parse_args(arguments)
-    how = "" if options.swarm is None else f" --swarm {options.swarm}".rstrip()
+    how = " --quotas" if options.quotas else "" if options.swarm is None else f" --swarm {options.swarm}".rstrip()
     begun, count, wrong, records = time.monotonic(), 0, 0, 0
     pairs: Counter[features.Pair] = Counter()
     happened: Counter[str] = Counter()
@@ -91,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, number in (faults + reached).most_common():
         print(f"  {number:>9,}  {name}")
     print(f"{wrong} schedules with wrong counts")
-    return 1 if wrong or (options.swarm is None and _is_wanting(options, pairs)) else 0
+    return 1 if wrong or (not how and _is_wanting(options, pairs)) else 0
 
 
 def _is_wanting(options: argparse.Namespace, pairs: Counter[features.Pair]) -> bool:

@@ -11,7 +11,7 @@ from dynamodb_counters._backfill.feeds import Shard
 from dynamodb_counters._declarations import Items, TableKeys
 from simulation.delivery.stream_api import Source, shard_id
 from simulation.memory.memory_stream import Page, Record
-from simulation.oracle.entries import is_expiry
+from simulation.oracle.layout import is_expiry
 from simulation.pairs.backend import Backend
 from simulation.pairs.declared import ORDER
 

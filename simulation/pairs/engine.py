@@ -17,7 +17,7 @@ from dynamodb_counters._table import Table
 from simulation.aws.sigv4 import LATEST
 from simulation.faults.faulty_client import FaultPlan
 from simulation.memory_table import MemoryTable
-from simulation.oracle.entries import entry_of, is_waiting
+from simulation.oracle.layout import entry_of, is_waiting
 from simulation.pairs import coverage, features
 from simulation.pairs.apart import SHAPES, Apart
 from simulation.pairs.backend import MakeBackend

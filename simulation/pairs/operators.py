@@ -18,7 +18,7 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._writes.direct_counts import increment, reset
 from dynamodb_counters._writes.leases import Leases
 from dynamodb_counters.errors import InvalidArgumentError
-from simulation.oracle.entries import is_image, is_waiting
+from simulation.oracle.layout import is_image, is_waiting
 from simulation.pairs import coverage, features
 from simulation.pairs.declared import STOCK, TAP, VISIT, with_below
 from simulation.pairs.engine import Act, Engine

@@ -24,11 +24,11 @@ from dynamodb_counters._items.table_schema import SCORE, VERSION
 from dynamodb_counters.errors import BackfillError, CommitError
 from simulation.faults.actors import Crashed
 from simulation.oracle.aggregates import Parts
+from simulation.oracle.layout import HeldGroup, held_groups, is_page
 from simulation.pairs import features
 from simulation.pairs.calls import Runner
 from simulation.pairs.declared import signature, with_below
 from simulation.pairs.engine import Act, Engine
-from simulation.pairs.held import HeldGroup, held_groups, is_page
 from simulation.pairs.ledger import Place
 from simulation.pairs.truth import Truth, nonzero, ranked
 

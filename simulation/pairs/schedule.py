@@ -10,7 +10,8 @@ from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._table import Table
 from simulation.faults.actors import end_suspended
-from simulation.pairs import coverage, crossed, features
+from simulation.oracle.layout import is_page
+from simulation.pairs import coverage, crossings, features
 from simulation.pairs.audit import audit
 from simulation.pairs.backend import MakeBackend, MemoryBackend
 from simulation.pairs.calls import Runner
@@ -19,7 +20,6 @@ from simulation.pairs.coverage import Outcome, WrongCountError
 from simulation.pairs.deliveries import HOUR
 from simulation.pairs.engine import NEAR, Engine
 from simulation.pairs.function import QUARANTINE_SECONDS
-from simulation.pairs.held import is_page
 from simulation.pairs.housekeeping import housekeeping, narrow_pages, seeded
 from simulation.pairs.operators import Erasing, Increments, Quarantine, Sharing, Spoiling
 from simulation.pairs.runs import SETTLED, Changes, Verifying
@@ -110,7 +110,7 @@ class PairSchedule:
         if "erase" in engine.without:
             engine.wrong += self._writers.answers.wrong()
         if not swarm.spoils:
-            engine.wrong += crossed.wrong(self._truth())
+            engine.wrong += crossings.wrong(self._truth())
 
     def _register(self) -> None:
         backend, declared = self._engine.backend, self._engine.deployments.deployed
@@ -147,7 +147,7 @@ class PairSchedule:
         self._writers.touch()
         engine.go()
         self._audit("dropped", whole=True)
-        engine.wrong += [*self._sharing.wrong(), *crossed.wrong(self._truth())]
+        engine.wrong += [*self._sharing.wrong(), *crossings.wrong(self._truth())]
 
     def _block(self) -> None:
         """Have deltas wait; perhaps redrive them while their name is filled: the baseline has them."""

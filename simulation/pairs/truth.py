@@ -35,8 +35,7 @@ from simulation.oracle.aggregates import (
     added,
     added_by_groups,
 )
-from simulation.oracle.chunks import ROW_SIGNS, rows_of
-from simulation.oracle.entries import Entry, entry_of, is_expiry
+from simulation.oracle.layout import ROW_SIGNS, Entry, entry_of, is_expiry, rows_of
 from simulation.pairs.apart import Apart
 from simulation.pairs.backend import Backend
 from simulation.pairs.declared import ORDER, own

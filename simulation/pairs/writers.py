@@ -20,7 +20,7 @@ from dynamodb_counters._writes.accept import accept, accept_many, retract
 from dynamodb_counters._writes.direct_counts import record_once
 from simulation.aws.sigv4 import SKEW_SECONDS
 from simulation.oracle.aggregates import MOST_TEXT
-from simulation.oracle.chunks import EventKey, LoggedEvent, Logs, event_key, plain_values, read_logs
+from simulation.oracle.layout import EventKey, LoggedEvent, Logs, event_key, plain_values, read_logs
 from simulation.pairs import coverage, features
 from simulation.pairs.apart import Apart
 from simulation.pairs.backend import Backend

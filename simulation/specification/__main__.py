@@ -16,10 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from simulation.engines import EngineUnavailableError
-from simulation.specification.broken_handlers import BROKEN
-from simulation.specification.explorations import EXPLORATIONS, Configuration, Removal
-from simulation.specification.tlc import MODULES, Verdict, check
-from simulation.specification.traces import compare, trace_of
+from simulation.specification.explorations import EXPLORATIONS, MODULES, Configuration, Removal, Verdict, check
+from simulation.specification.traces import BROKEN, compare, trace_of
 
 README: Final = MODULES / "README.md"
 _END: Final = "<!-- end -->\n"

@@ -19,7 +19,7 @@ from dynamodb_counters.errors import CountersError
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import Dying, Hook, HookedClient, once
 from simulation.night import scaled
-from simulation.oracle.chunks import rows_of
+from simulation.oracle.layout import rows_of
 from simulation.world import World
 
 PLAIN = Event("sale", pk="CLIENT#{client}", sk="SALE#{at}#{id}", retention=timedelta(hours=9), version="version")

@@ -15,7 +15,7 @@ from dynamodb_counters import Aggregate, Attr, Attribute, Count, Counters, Event
 from dynamodb_counters._writes import chunk_writes
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.faults.hooked_client import HookedClient, once
-from simulation.oracle.chunks import rows_of
+from simulation.oracle.layout import rows_of
 from simulation.world import World
 
 RETENTION = timedelta(hours=1)

@@ -21,12 +21,12 @@ from simulation.faults.hooked_client import HookedClient
 from simulation.memory.client_errors import failure
 from simulation.memory_table import MemoryTable
 from simulation.night import scaled
-from simulation.quotas import quota_schedule
-from simulation.quotas.quota_schedule import QuotaSchedule
+from simulation.pairs import quotas
+from simulation.pairs.quotas import QuotaSchedule
 from simulation.world import World
 
 SCHEDULES = scaled(50)
-OFTEN = {quota_schedule.CRASHED: 5, quota_schedule.RETURNED: 50, quota_schedule.LEFT: 100, quota_schedule.ZOMBIE: 1}
+OFTEN = {quotas.CRASHED: 5, quotas.RETURNED: 50, quotas.LEFT: 100, quotas.ZOMBIE: 1}
 """How often so many schedules come across it, at least."""
 
 CALLS = Quota("calls", limit=100, per="day", portion=10)
@@ -35,7 +35,9 @@ CALLS = Quota("calls", limit=100, per="day", portion=10)
 def test_no_limit_is_exceeded_and_nothing_is_lost_whatever_goes_wrong() -> None:
     reached: Counter[str] = Counter()
     for seed in range(1, 1 + SCHEDULES):
-        reached += quota_schedule.check(seed).reached
+        outcome = QuotaSchedule(seed).run()
+        assert outcome.wrong == [], f"seed {seed}"
+        reached += outcome.reached
     assert {name: reached[name] for name, times in OFTEN.items() if reached[name] < times * SCHEDULES // 50} == {}
 
 

@@ -8,10 +8,17 @@ import pytest
 
 from simulation.engines import EngineUnavailableError, maven
 from simulation.night import scaled
-from simulation.specification.broken_handlers import BROKEN
-from simulation.specification.explorations import EXPLORATIONS, Configuration, Explorations, Removal
-from simulation.specification.tlc import DEADLOCK, PROGRAM, check, installed
-from simulation.specification.traces import compare, trace_of
+from simulation.specification.explorations import (
+    DEADLOCK,
+    EXPLORATIONS,
+    PROGRAM,
+    Configuration,
+    Explorations,
+    Removal,
+    check,
+    installed,
+)
+from simulation.specification.traces import BROKEN, compare, trace_of
 from tests.conftest import IN_CI
 
 TRACES = scaled(2)

@@ -27,7 +27,7 @@ from simulation.faults.hooked_client import HookedClient, failing
 from simulation.memory.client_errors import failure
 from simulation.night import scaled
 from simulation.notices import LARGEST, Bus, NotifierMapping
-from simulation.oracle.crossings import Crossed, crossed, held
+from simulation.pairs.crossings import Crossed, crossed, held
 from simulation.pairs.housekeeping import narrow_pages
 from simulation.world import World
 

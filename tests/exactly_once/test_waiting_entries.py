@@ -21,7 +21,7 @@ from dynamodb_counters._quarantine.quarantine import discard, list_quarantined
 from dynamodb_counters._timeline.tiers import HOUR
 from dynamodb_counters.errors import InvalidArgumentError, UnavailableError
 from simulation.faults.hooked_client import HookedClient, once
-from simulation.oracle.chunks import rows_of
+from simulation.oracle.layout import rows_of
 from simulation.world import World, reach
 from tests.exactly_once.test_erase import BOTH, OF_EACH_KIND, WRITES
 from tests.exactly_once.test_run_commands import command, lines

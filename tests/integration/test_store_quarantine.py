@@ -21,7 +21,7 @@ from dynamodb_counters._items.bookkeeping import item_bytes
 from dynamodb_counters._quarantine.quarantine import Quarantine, Quarantined
 from dynamodb_counters.exactly_once import Watermark
 from simulation.engines import Engine
-from simulation.oracle.chunks import rows_of
+from simulation.oracle.layout import rows_of
 from tests.integration.stores import OTHER_SHARD, SHARD, Store
 from tests.unit.fold.streams import NOW, Record, image, record
 from tests.unit.writes.clients import fault

@@ -34,7 +34,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.testing import QuarantinedRecordsError, counters_in_memory
 from simulation import counters_in_memory as simulated
 from simulation.counters_in_memory import Faults
-from simulation.specification.broken_handlers import unguarded
+from simulation.specification.traces import unguarded
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=1))
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
