@@ -94,8 +94,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"  {happened[name]:>9,}  {name}")
     for name, number in (faults + reached).most_common():
         print(f"  {number:>9,}  {name}")
-    print(f"{wrong} schedules with wrong counts")
-    return 1 if wrong or (not how and _is_wanting(options, pairs)) else 0
+    is_wanting = not how and _is_wanting(options, pairs)
+    print(f"{count:,} schedules, {wrong} with wrong counts")
+    return 1 if wrong or is_wanting else 0
 
 
 def _is_wanting(options: argparse.Namespace, pairs: Counter[features.Pair]) -> bool:

@@ -1,6 +1,6 @@
 """Checks the whole specification with TLC, and traces of the real handler against it: ``make spec``.
 
-Writes what it finds into docs/spec/README.md, each part when it is done.
+Prints the tables of docs/spec/README.md.
 """
 
 from __future__ import annotations
@@ -12,15 +12,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 from simulation.engines import EngineUnavailableError
-from simulation.specification.explorations import EXPLORATIONS, MODULES, Configuration, Removal, Verdict, check
+from simulation.specification.explorations import EXPLORATIONS, Configuration, Removal, Verdict, check
 from simulation.specification.traces import BROKEN, compare, trace_of
 
-README: Final = MODULES / "README.md"
-_END: Final = "<!-- end -->\n"
 _LONGEST_SECONDS: Final = 3600.0
 _AT_ONCE: Final = 25
 _SEEDS_OF_BROKEN: Final = range(24)
@@ -60,21 +57,21 @@ def main() -> int:
     parser.add_argument("--traces", type=int, default=1000, help="how many schedules")
     parser.add_argument("--seconds", type=float, default=3600.0, help="the longest that one run of TLC may take")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--no-page", action="store_true", help="leave docs/spec/README.md as it is")
     given = parser.parse_args()
-    right = True
+    count, wrong = 0, 0
     for part in given.only:
-        begun = time.monotonic()
+        begun, head = time.monotonic(), _HEADS[part]
+        print(f"\n{part}\n\n{head}\n{'|---' * (head.count('|') - 1)}|", flush=True)
         try:
-            rows = list(_printed(_PARTS[part](given)))
+            for is_right, row in _PARTS[part](given):
+                count, wrong = count + 1, wrong + (not is_right)
+                print(row if is_right else f"{row} WRONG", flush=True)
         except EngineUnavailableError as missing:
             print(missing)
             return 1
-        right = right and all(good for good, _ in rows)
-        took = f"All of this: {time.monotonic() - begun:.0f} s, {given.processes} at a time."
-        if not given.no_page:
-            _write(README, part, "\n".join([*_head(part), *(row for _, row in rows), "", took, ""]))
-    return 0 if right else 1
+        print(f"\nAll of this: {time.monotonic() - begun:.0f} s, {given.processes} at a time.", flush=True)
+    print(f"\n{count} rows, {wrong} wrong")
+    return 1 if wrong else 0
 
 
 def _checks(check_one: Callable[..., Row], all_of_them: Iterable[Any], given: argparse.Namespace) -> Iterator[Row]:
@@ -92,7 +89,7 @@ def _traces(given: argparse.Namespace) -> Iterator[Row]:
         recorded += sum(bool(each.log) for each in traces)
         print(f"{last} traces, {steps:,} steps {wrong or ''}", flush=True)
     found = f"not a behavior: {_shown(rejected)}" if rejected else "each a behavior of the specification."
-    yield not rejected, f"{recorded:,} of {given.traces:,} schedules of the real handler, {steps:,} steps: {found}"
+    yield not rejected, f"| {recorded:,} of {given.traces:,} schedules of the real handler, {steps:,} steps: {found} |"
 
 
 def _broken(_: argparse.Namespace) -> Iterator[Row]:
@@ -108,24 +105,12 @@ _PARTS: Final[dict[str, Callable[[argparse.Namespace], Iterator[Row]]]] = {
 }
 _HEAD: Final = "| configuration | what takes part | verdict | distinct states | seconds |"
 _HEAD_OF_GUARDS: Final = "| guard removed | from | violated | shortest trace, steps | states until then | seconds |"
-_HEAD_OF_BROKEN: Final = "| handler broken on purpose | where its trace and the specification part |"
 _HEADS: Final = {
     **dict.fromkeys(_GROUPS, _HEAD),
     **{f"{name}-guards": _HEAD_OF_GUARDS for name in _GROUPS},
-    "traces": "",
-    "broken": _HEAD_OF_BROKEN,
+    "traces": "| traces |",
+    "broken": "| handler broken on purpose | where its trace and the specification part |",
 }
-
-
-def _head(part: str) -> tuple[str, ...]:
-    head = _HEADS[part]
-    return (head, "|---" * (head.count("|") - 1) + "|") if head else ("",)
-
-
-def _printed(rows: Iterable[Row]) -> Iterator[Row]:
-    for right, row in rows:
-        print("ok   " if right else "WRONG", row, flush=True)
-        yield right, row
 
 
 def _checked(module: str, configuration: str, seconds: float) -> Verdict | RuntimeError:
@@ -147,13 +132,6 @@ def _size(verdict: Verdict | RuntimeError) -> str:
 
 def _shown(text: str) -> str:
     return f"`{text[:160]}`".replace("|->", "=").replace("\n", " ")
-
-
-def _write(path: Path, part: str, text: str) -> None:
-    begin = f"<!-- {part} -->\n"
-    before, _, rest = path.read_text().partition(begin)
-    _, _, after = rest.partition(_END)
-    path.write_text(f"{before}{begin}{text}{_END}{after}")
 
 
 if __name__ == "__main__":
