@@ -61,6 +61,9 @@ class PairSchedule:
         self._eager = engine.rng.random() < 0.5
         self._small = engine.rng.random() < 0.3
         self._groups = engine.rng.choice((1, 2, 3))
+        if swarm is not None and (swarm.hours or swarm.apart):
+            # Names are complete where the stream is young, and a source table is empty.
+            self._register()
 
     def run(self) -> Outcome:
         engine = self._engine
@@ -85,9 +88,6 @@ class PairSchedule:
 
     def _run_swarm(self, swarm: Swarm) -> None:
         engine, draw = self._engine, self._engine.rng
-        if swarm.hours or swarm.apart:
-            # Names are complete where the stream is young, and a source table is empty.
-            self._register()
         keeps_entries = swarm.poison or swarm.mended or swarm.spoils or "redeclare" not in engine.without
         for _ in range(2 if swarm.hours and not keeps_entries else 0):
             self._rest(draw.choice((2.1, 8)) * 24 * HOUR)

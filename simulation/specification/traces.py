@@ -15,7 +15,7 @@ from dynamodb_counters._commit.batch import intake
 from dynamodb_counters._commit.checkpoints import Checkpoint, Checkpoints
 from dynamodb_counters._commit.commit import Committer
 from dynamodb_counters._control.counted_names import CountedNames, plan_of
-from dynamodb_counters._control.registry import Registry
+from dynamodb_counters._control.registry import Entry, Registry
 from dynamodb_counters._fold import updates
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
@@ -28,6 +28,7 @@ from simulation.clock import EPOCH
 from simulation.pairs.function import LONGEST_INVOCATION
 from simulation.pairs.schedule import PairSchedule
 from simulation.pairs.swarm import Swarm
+from simulation.pairs.truth import is_entry
 from simulation.specification.explorations import DEADLOCK, Verdict, check
 from simulation.specification.recorder import Event, Recording, recorded
 
@@ -96,8 +97,12 @@ class Trace:
 
 def trace_of(seed: int) -> Trace:
     """Run a schedule and convert what its handlers did."""
+    schedule = PairSchedule(seed, swarm=Swarm.draw(seed, "traced"))
     with recorded() as recording:
-        PairSchedule(seed, swarm=Swarm.draw(seed, "traced")).run()
+        # Some names are registered before the schedule runs.
+        entries = (Entry.of(item) for item in schedule._engine.backend.items() if is_entry(item))
+        recording.entries |= {entry.name: entry for entry in entries}
+        schedule.run()
     return _Conversion(recording).trace(seed)
 
 
