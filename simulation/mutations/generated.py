@@ -6,6 +6,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 _SWAPPED: Final[dict[type[ast.AST], ast.AST]] = {
@@ -26,6 +27,7 @@ _SWAPPED: Final[dict[type[ast.AST], ast.AST]] = {
     ast.And: ast.Or(),
     ast.Or: ast.And(),
 }
+_ENDS: Final = {"first": "last", "last": "first"}
 _REMOVED: Final = (ast.Expr, ast.Assign, ast.AugAssign, ast.Delete, ast.Raise, ast.Continue, ast.Break)
 _LEFT_OUT: Final = ("annotation", "returns", "decorator_list", "args")
 """What only a type checker reads, and arguments of a function: those of a call are read by the call."""
@@ -111,7 +113,7 @@ def _changes(node: ast.AST, field: str) -> Iterator[tuple[str, ast.AST]]:
         yield f"except {text} → except ()", ast.Tuple([], ast.Load())
     if isinstance(node, _REMOVED) and not _is_docstring(node):
         yield f"without {text}", ast.Pass()
-    for new in _other(node):
+    for new in chain(_other(node), _parts(node)):
         yield f"{text} → {_text(new)}", new
     for element, new in _shorter(node):
         yield f"without {_text(element)}", new
@@ -125,13 +127,13 @@ def _is_condition(node: ast.AST) -> bool:
     match node:
         case ast.Compare() | ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
             return True
-        case ast.Call(func=ast.Name(id="all" | "any" | "bool" | "isinstance")):
-            return True
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name in ("all", "any", "bool", "isinstance") or name.startswith("is_")
     return False
 
 
 def _other(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield another constant, other operators, and operands alone."""
+    """Yield another constant, other operators, and another end."""
     match node:
         case ast.Constant(value=bool(value)):
             yield ast.Constant(not value)
@@ -141,6 +143,14 @@ def _other(node: ast.AST) -> Iterator[ast.AST]:
             yield _with(node, ops=[_SWAPPED[type(op)]])
         case ast.BinOp(op=op) | ast.BoolOp(op=op) if type(op) in _SWAPPED:
             yield _with(node, op=_SWAPPED[type(op)])
+        case ast.Name(id="first" | "last" as name, ctx=ast.Load()):
+            yield _with(node, id=_ENDS[name])
+        case ast.Attribute(attr="first" | "last" as name, ctx=ast.Load()):
+            yield _with(node, attr=_ENDS[name])
+
+
+def _parts(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield operands and arguments alone."""
     match node:
         case ast.BinOp(left=left, right=right):
             yield from (left, right)

@@ -69,8 +69,6 @@ class _Recorded:
 
     number: int
     clock: Callable[[], float]
-    own_clock: Callable[[], float]
-    requests: int = 0
     deadline: float = 0.0
     shard: str = ""
 
@@ -140,7 +138,6 @@ class _Calling:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         def call(**arguments: Any) -> Any:
             recording, sandbox = self._recording, self._sandbox
-            sandbox.requests += 1
             request = recording.sending = _classified(name, arguments, sandbox)
             send = getattr(self._client, name)
             if request is not None and request.kind in ("update", "move"):
@@ -189,7 +186,7 @@ def recorded() -> Iterator[Recording]:
         aggregator: Any = self._aggregator
         table = aggregator._client._table
         recording.sandboxes += 1
-        sandbox = known[self] = _Recorded(recording.sandboxes, backend.clock, table.clock)
+        sandbox = known[self] = _Recorded(recording.sandboxes, backend.clock)
         faulty = table.client
         faulty.client = _Landing(recording, faulty.client)
         vars(table)["client"] = _Calling(recording, sandbox, faulty)
