@@ -12,8 +12,8 @@ from benchmarks.cost_model import PRICES
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource, Source
 from simulation.engines.tables import create_table
-from simulation.faults.hooked_client import HookedClient
-from simulation.memory.memory_client import MemoryDynamoDB, Usage, paginator
+from simulation.faults.hooked_client import PagedClient
+from simulation.memory.memory_client import MemoryDynamoDB, Usage
 
 TABLE: Final = "counters"
 READ_PRICE: Final = PRICES["dynamodb.read_unit"] / PRICES["dynamodb.write_unit"]
@@ -38,13 +38,6 @@ class MemoryDatabase(MemoryDynamoDB):
         return self.tables[table].stream
 
 
-class MeteredClient(HookedClient):
-    """A client with a hook that its pages go through, too."""
-
-    def get_paginator(self, operation: str) -> Any:
-        return paginator(getattr(self, operation))
-
-
 class EngineDatabase:
     """Tables of a running DynamoDB Local, deleted at the end of the context."""
 
@@ -53,7 +46,7 @@ class EngineDatabase:
 
     def __init__(self, engine: Any) -> None:
         self.usage = Usage()
-        self.client: Any = MeteredClient(engine.client, self._sent)
+        self.client: Any = PagedClient(engine.client, self._sent)
         self.clock = time.time
         self._engine = engine
         self._tables: list[str] = []

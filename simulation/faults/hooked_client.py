@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 
 from dynamodb_counters._table import CONCURRENCY
 from simulation.faults.actors import Crashed
+from simulation.memory.memory_client import paginator
 
 Hook: TypeAlias = Callable[[str, Callable[[], Any], dict[str, Any]], Any]
 """Takes a request's method, a function that sends it, and its arguments."""
@@ -31,6 +32,13 @@ class HookedClient:
         if name in ("exceptions", "meta", "get_paginator"):
             return call
         return lambda **request: self._hook(name, lambda: call(**request), request)
+
+
+class PagedClient(HookedClient):
+    """A client with a hook that its pages go through, too."""
+
+    def get_paginator(self, operation: str) -> Any:
+        return paginator(getattr(self, operation))
 
 
 def failing(

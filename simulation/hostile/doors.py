@@ -30,11 +30,11 @@ from dynamodb_counters._http.json_schema import compile_schema
 from dynamodb_counters._http.requests import read_json
 from dynamodb_counters._http.resources import CountResources, openapi
 from dynamodb_counters._writes.event_items import typed_item
+from simulation.faults.hooked_client import Hook, PagedClient
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.hostile.costly import SCHEMA
 from simulation.hostile.declarations import DECLARATIONS, HIT, SERVED, VIEW
 from simulation.memory.client_errors import failure
-from simulation.memory.memory_client import paginator
 from simulation.memory_table import MemoryTable
 from simulation.world import World
 
@@ -117,38 +117,20 @@ class Queue:
         return lambda **_: {}
 
 
-class Throttled:
-    """A client whose reads are refused now and then."""
+def _throttled(rng: random.Random) -> Hook:
+    """A hook that refuses reads now and then."""
 
-    def __init__(self, client: MemoryTable, rng: random.Random) -> None:
-        self._client, self._rng = client, rng
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-    def get_item(self, **request: Any) -> dict[str, Any]:
-        self._refuse("GetItem")
-        return self._client.get_item(**request)
-
-    def query(self, **request: Any) -> dict[str, Any]:
-        self._refuse("Query")
-        return self._client.query(**request)
-
-    def get_paginator(self, _: str) -> Any:
-        return paginator(self.query)
-
-    def batch_get_item(self, **request: Any) -> dict[str, Any]:
-        if self._rng.random() < 0.8:
+    def hook(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+        if name == "batch_get_item" and rng.random() < 0.8:
             return {"Responses": {}, "UnprocessedKeys": request["RequestItems"]}
-        self._refuse("BatchGetItem")
-        return self._client.batch_get_item(**request)
-
-    def _refuse(self, operation: str) -> None:
-        drawn = self._rng.random()
+        drawn = rng.random()
         if drawn < 0.3:
-            raise failure(operation, "ProvisionedThroughputExceededException")
+            raise failure(name, "ProvisionedThroughputExceededException")
         if drawn < 0.4:
             raise ConnectTimeoutError(endpoint_url="https://dynamodb")
+        return send()
+
+    return hook
 
 
 def receiver(
@@ -227,7 +209,7 @@ def counter_api(name: str, *, tenant: bool = False, throttled: bool = False) -> 
     from dynamodb_counters.handlers import api  # noqa: PLC0415
 
     client: Any = _counted()
-    reached: Any = Throttled(client, random.Random(0)) if throttled else client
+    reached: Any = PagedClient(client, _throttled(random.Random(0))) if throttled else client
     counters = Counters(client.name, client=reached, clock=lambda: NOW)
     counters._table = replace(counters._table, sleep=lambda _: None)
     resources = CountResources(counters, SERVED)
@@ -257,11 +239,8 @@ _DOCUMENT: Final = openapi(SERVED, TENANT)
 
 def _difference(request: dict[str, Any], response: Any) -> str:
     """How an answer differs from the document; of what is not in there nothing is known."""
-    method, path, status = (
-        request["requestContext"]["http"]["method"].lower(),
-        request["rawPath"],
-        response["statusCode"],
-    )
+    method, path = request["requestContext"]["http"]["method"].lower(), request["rawPath"]
+    status = response["statusCode"]
     if method not in _DOCUMENT["paths"].get(path, ()) or status == 404:
         return ""
     try:
