@@ -1,9 +1,8 @@
 """The runtime's safety mechanisms: how each one is switched off, and which test must notice.
 
-Files of text have them: ``counting.txt``, ``names.txt`` and ``doors.txt``. `==` names a file of the runtime. In each
-mutation, `*` is the name, `-` are the lines that it takes out of that file, `+` those that it puts in their place, `?`
-is the test. The first and the last line may be parts of lines; a part of one line that gives way to another is written
-as `~ old → new`.
+``written.txt`` has them. `==` names a file of the runtime. In each mutation, `*` is the name, `-` are the lines that
+it takes out of that file, `+` those that it puts in their place. The first and the last line may be parts of lines; a
+part of one line that gives way to another is written as `~ old → new`. `?` is the test of the mutations before it.
 
 What a program can make, it makes: `generated` changes conditions, operands, constants and statements of the runtime.
 ``guards.txt`` names the changes of which each must be noticed, by file and function.
@@ -53,26 +52,28 @@ def generated(root: Path) -> Iterator[Generated]:
         yield from generate(str(file.relative_to(root / RUNTIME)), file.read_text())
 
 
-def _read(name_of_file: str) -> Iterator[Mutation]:
-    file = name = ""
-    old: list[str] = []
-    new: list[str] = []
-    for line in (_FOLDER / name_of_file).read_text(encoding="utf-8").splitlines():
+def _read() -> Iterator[Mutation]:
+    file = ""
+    found: list[tuple[str, list[str], list[str]]] = []
+    for line in (_FOLDER / "written.txt").read_text(encoding="utf-8").splitlines():
         mark, _, rest = line.partition(" ")
         match mark:
             case "==":
                 file = rest
             case "*":
-                name, old, new = rest, [], []
+                found.append((rest, [], []))
             case "~":
-                replaced, _, replacement = rest.partition(" → ")
-                old, new = [replaced], [replacement]
+                old, _, new = rest.partition(" → ")
+                found[-1][1].append(old)
+                found[-1][2].append(new)
             case "-":
-                old.append(rest)
+                found[-1][1].append(rest)
             case "+":
-                new.append(rest)
+                found[-1][2].append(rest)
             case "?":
-                yield Mutation(name, file, "\n".join(old), "\n".join(new), rest)
+                for name, before, after in found:
+                    yield Mutation(name, file, "\n".join(before), "\n".join(after), rest)
+                found.clear()
 
 
 def _read_guards() -> Iterator[str]:
@@ -85,5 +86,5 @@ def _read_guards() -> Iterator[str]:
             file = line.removeprefix("== ")
 
 
-MUTATIONS: Final = tuple(m for name in ("counting.txt", "names.txt", "doors.txt") for m in _read(name))
+MUTATIONS: Final = tuple(_read())
 GUARDS: Final = frozenset(_read_guards())
