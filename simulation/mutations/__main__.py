@@ -38,7 +38,7 @@ _IGNORED_TESTS: Final = ("exactly_once/test_mutations.py", "unit/benchmarks", "u
 _TIMEOUT_SECONDS: Final = 1800
 
 _FIRST: Final = 30
-_PATIENCE: Final = 120.0
+_PATIENCE: Final = 300.0
 """How many of the fastest tests a generated mutation meets before the others are collected, and seconds for them."""
 
 _MOST: Final = 300
