@@ -25,7 +25,6 @@ class Actor:
     def __init__(self, function: Callable[[], Any]) -> None:
         self._function = function
         self._greenlet = greenlet(self._run)
-        self._caller = getcurrent()
         self._order: Any = None
         self.waiting: str | None = None
         self.steps = 0
@@ -38,12 +37,14 @@ class Actor:
         self._order = order
         self.steps += 1
         _suspended.add(self)
+        # It pauses, and ends, to where it was resumed.
+        self._greenlet.parent = getcurrent()
         self._greenlet.switch()
 
     def pause(self, about: str) -> Any:
         """Hand control back, before doing what `about` says; called from within the function."""
         self.waiting = about
-        self._caller.switch()
+        self._greenlet.parent.switch()
         self.waiting = None
         return self._order
 

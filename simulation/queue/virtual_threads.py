@@ -1,17 +1,13 @@
-"""Threads in virtual time: code that blocks runs as it is, one thread at a time, and sleeping lets the others run.
-
-Greenlets serve because nothing that they run waits for another one but by what is here.
-"""
+"""Threads in virtual time: code that blocks runs as it is, one thread at a time, and sleeping lets the others run."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, Final, TypeVar
-
-from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
+from typing import Any, TypeVar
 
 from simulation.clock import VirtualClock
+from simulation.faults.actors import Actor
 
 R = TypeVar("R")
 
@@ -25,10 +21,11 @@ class VirtualThreads:
 
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
+        self.current: Task | None = None
 
     def start(self, work: Callable[[], R], ends_at: float | None = None) -> Task:
         """Start a thread, which is killed at `ends_at`: by default, when the one that starts it is."""
-        parent = _current()
+        parent = self.current
         ends_at = ends_at if ends_at is not None else parent.ends_at if parent else math.inf
         task = Task(self, work, ends_at)
         self.clock.call_at(self.clock(), task.resume)
@@ -36,7 +33,7 @@ class VirtualThreads:
 
     def sleep(self, seconds: float) -> None:
         """Let virtual time pass for the calling thread; outside of threads, time stands still."""
-        task = _current()
+        task = self.current
         if task is None:
             return
         self.clock.call_at(min(self.clock() + seconds, task.ends_at), task.resume)
@@ -46,7 +43,7 @@ class VirtualThreads:
 
     def wait(self, tasks: Iterable[Task]) -> None:
         """Wait until threads have ended."""
-        me = _current()
+        me = self.current
         assert me is not None
         for task in tasks:
             if not task.is_done:
@@ -54,54 +51,37 @@ class VirtualThreads:
                 me.pause()
 
 
-class Task(greenlet):  # type: ignore[misc]
+class Task:
     """A thread in virtual time, and what it returns or raises."""
 
     def __init__(self, threads: VirtualThreads, work: Callable[[], Any], ends_at: float) -> None:
-        super().__init__()
         self.ends_at = ends_at
-        self.is_done = False
         self.waiters: list[Task] = []
-        self._threads, self._work = threads, work
-        self._returned: Any = None
-        self._raised: BaseException | None = None
+        self._threads, self._actor = threads, Actor(work)
 
-    def run(self) -> None:
-        try:
-            self._returned = self._work()
-        except BaseException as error:  # noqa: BLE001
-            self._raised = error
-        self.is_done = True
-        _suspended.discard(self)
-        for waiter in self.waiters:
-            self._threads.clock.call_at(self._threads.clock(), waiter.resume)
+    @property
+    def is_done(self) -> bool:
+        return self._actor.done
 
     def resume(self) -> None:
         """Let the thread go on until it pauses or ends."""
-        self.parent = getcurrent()
-        _suspended.add(self)
-        self.switch()
+        self._threads.current = self
+        self._actor.step()
+        self._threads.current = None
+        for waiter in self.waiters if self.is_done else ():
+            self._threads.clock.call_at(self._threads.clock(), waiter.resume)
 
     def pause(self) -> None:
         """Let the others go on until this thread is resumed."""
-        self.parent.switch()
+        self._actor.pause("the others")
 
     def result(self) -> Any:
         """The thread's result, once it has ended; raise what it raised."""
-        if _current() is not None:
+        if self._threads.current is not None:
             self._threads.wait([self])
-        if self._raised is not None:
-            raise self._raised
-        return self._returned
-
-
-_suspended: Final[set[Task]] = set()
-"""Threads that have begun and not ended: the garbage collector cannot see into their stacks."""
-
-
-def _current() -> Task | None:
-    current = getcurrent()
-    return current if isinstance(current, Task) else None
+        if self._actor.error is not None:
+            raise self._actor.error
+        return self._actor.result
 
 
 class VirtualPool:

@@ -60,9 +60,9 @@ _ROOMS = {
         memory_table
         aws
         engines
-        queue
         delivery
         faults
+        queue
         oracle
         pairs
         handler_process world throttled_burst
