@@ -47,24 +47,6 @@ class World:
     reached: Counter[str]
 
 
-class _Counted:
-    """The table, with what each applied update of a process has added to what is reserved."""
-
-    def __init__(self, world: World, name: str) -> None:
-        self._world, self._name = world, name
-        self.exceptions, self.meta = world.table.exceptions, world.table.meta
-
-    def update_item(self, **request: Any) -> dict[str, Any]:
-        before = self._reserved(request["Key"])
-        answer = self._world.table.update_item(**request)
-        self._world.net[self._name, request["Key"]["sk"]["S"]] += self._reserved(request["Key"]) - before
-        return answer
-
-    def _reserved(self, key: dict[str, Any]) -> int:
-        item = self._world.table.get_item(TableName=self._world.table.name, Key=key).get("Item", {})
-        return int(item.get(RESERVED, {"N": "0"})["N"])
-
-
 class _Watched(Leases):
     """Notes which periods its latest call was granted in."""
 
@@ -88,7 +70,7 @@ class Process:
         self.crashed = False
         self._calls = calls
         client: Any = FaultyClient(
-            _Counted(world, name),
+            HookedClient(world.table, self._count),
             self._pause,
             world.rng,
             self._postpone,
@@ -118,6 +100,17 @@ class Process:
     def _sleep(self, seconds: float) -> None:
         self.world.clock.advance(seconds)
         self.actor.pause("sleep")
+
+    def _count(self, _: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+        """Note what an update that is applied adds to what is reserved."""
+        before = self._reserved(request["Key"])
+        answer = send()
+        self.world.net[self.name, request["Key"]["sk"]["S"]] += self._reserved(request["Key"]) - before
+        return answer
+
+    def _reserved(self, key: dict[str, Any]) -> int:
+        item = self.world.table.get_item(TableName=self.world.table.name, Key=key).get("Item", {})
+        return int(item.get(RESERVED, {"N": "0"})["N"])
 
     def _doubt(self, _: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
         """Note what a request was about whose answer is lost."""
