@@ -311,11 +311,11 @@ class World:
     def state(self, name: str) -> str:
         return self.registry.entries[name].state
 
-    def enter(self, name: str, state: State) -> None:
+    def enter(self, name: str, state: State, **changed: Any) -> None:
         """Have a name enter a state, as some process may."""
         registry = self.registry
         entry = registry.entries[name]
-        assert write_registry(self.store, registry, [(entry, entry.entering(state, self.clock()))])
+        assert write_registry(self.store, registry, [(entry, entry.entering(state, self.clock(), **changed))])
 
     def waiting(self) -> int:
         return sum(1 for _ in self.counters.quarantined())

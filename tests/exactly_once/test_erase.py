@@ -14,6 +14,9 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, Sum
 from dynamodb_counters._erase import eraser
+from dynamodb_counters._erase.eraser import Eraser, Wanted, reduced
+from dynamodb_counters._fold.fold import Unfoldable
+from dynamodb_counters._quarantine.quarantine import Quarantine, list_quarantined, pack, redrive
 from dynamodb_counters._writes.outcomes import Outcome, OutcomeStatus
 from dynamodb_counters.errors import CountersError
 from simulation.faults.actors import Crashed
@@ -21,6 +24,7 @@ from simulation.faults.hooked_client import Dying, Hook, HookedClient, once
 from simulation.night import scaled
 from simulation.oracle.layout import rows_of
 from simulation.world import World
+from tests.unit.fold.streams import image, record
 
 PLAIN = Event("sale", pk="CLIENT#{client}", sk="SALE#{at}#{id}", retention=timedelta(hours=9), version="version")
 PACKED = replace(PLAIN, version=None, packed=Packed("at", timedelta(minutes=10)))
@@ -183,19 +187,6 @@ def test_an_event_that_is_over_stays_counted_where_expired_ones_do(kind: str, co
     assert world.counts() == {"sold": (4, 124), "known": (2, 62)}
 
 
-def test_a_bucket_of_which_a_part_has_expired_is_erased_and_not_written() -> None:
-    world = Sales("packed")
-    for number in (2, 4):
-        world.sell("ann", number)
-    assert world.counts() == world.expected()
-    world.delete(world.chunks()[0])
-
-    world.forget("ann", "take_back")
-
-    assert "ann" not in stored(world)
-    assert len(world.chunks()) == 1
-
-
 def test_events_stay_whose_counts_cannot_be_taken_back_now(monkeypatch: pytest.MonkeyPatch) -> None:
     world = Sales("packed")
     world.sell("ann", 2)
@@ -288,10 +279,47 @@ def test_what_was_erased_first_stays_erased_when_more_is(counts: str) -> None:
     assert [outcome.status for outcome in outcomes] == ["duplicate"] * 3
 
 
-def test_a_log_that_has_lost_a_chunk_is_erased_all_the_same() -> None:
+@BOTH
+def test_a_log_that_has_lost_a_chunk_is_erased_all_the_same_and_not_written(counts: str) -> None:
     world = Sales("packed")
     for number in (0, 2):
         world.sell("ann", number)
-    world.delete(world.items("sale#pack")[0])
-    world.forget("ann", "keep")
+    assert world.counts() == world.expected()
+    world.delete(world.chunks()[0])
+    world.forget("ann", counts)
     assert "ann" not in stored(world)
+    assert len(world.chunks()) == 1
+
+
+# Entries of the quarantine
+
+
+VALUES = {"url": "/" + "u" * 3000, "time": "1", "client": "ann"}
+VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{client}")
+
+
+def test_a_hashed_key_is_known_by_all_of_its_values() -> None:
+    keys = {"pk": {"S": VIEW._pk_template.render(VALUES)}, "sk": {"S": VIEW._sk_template.render(VALUES)}}
+    huge: Any = {"eventName": "INSERT", "dynamodb": {"Keys": keys, "SequenceNumber": "1"}}
+    assert reduced(huge, Wanted(VIEW, VALUES)) == (1, None)
+
+
+def test_an_entry_within_an_entry_holds_nothing_of_what_is_erased() -> None:
+    sold, other = (image("view", client=client) for client in ("ann", "bob"))
+    inner = {**image("quarantine"), "record": pack(record(1, sold, other))}
+    found, left = reduced(record(2, inner), Wanted(VIEW, {"client": "ann"}))
+    assert (found, "ann" in str(left), "bob" in str(left)) == (1, False, True)
+
+
+def test_an_entry_that_goes_meanwhile_stays_gone() -> None:
+    world = World(founds=False)
+    kept = record(1, {"_type": {"S": "view"}, "url": {"S": "/"}, "time": {"N": "1"}, "client": {"S": "ann"}})
+    Quarantine(world.store, 86_400).keep("shard-1", [Unfoldable("1", "NewImage", kept, "malformed")])
+    [entry] = list_quarantined(world.store, redriven=False)
+    assert redrive(world.store, entry)
+
+    key = {"pk": {"S": entry.key[0]}, "sk": {"S": entry.key[1]}}
+    late = HookedClient(world.table, once(["update_item"], lambda: world.delete(key)))
+    eraser = Eraser(world.reached(late), VIEW, {"client": "ann"})
+    assert eraser._sweep_entries(writes=True) == (1, 0)
+    assert list(world.table.items()) == []

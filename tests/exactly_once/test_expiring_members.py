@@ -9,7 +9,6 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Counter, Distinct, Event, InvalidArgumentError
 from dynamodb_counters._backfill.verification import Difference
-from dynamodb_counters._commit.batch import Report
 from dynamodb_counters._timeline.tiers import DAY, HOUR
 from dynamodb_counters.errors import CommitError
 from simulation.faults.hooked_client import failing
@@ -26,7 +25,6 @@ VIEWS = Aggregate("views", VIEW, pk="SITE", sk="VIEWS", measures={"views": Count
 FRIDAY = {"at:day": "2026-11-20"}
 ANN = {**FRIDAY, "client": "ann"}
 CLOSED = datetime(2026, 11, 23, tzinfo=UTC).timestamp()
-GONE = CLOSED + 3 * DAY
 SEEDS = scaled(3)
 
 
@@ -46,144 +44,131 @@ def test_every_number_is_exact_whatever_expires_and_comes_late(*, pages: bool) -
     assert {name: reached[name] for name, times in often.items() if reached[name] < times} == {}
 
 
-@pytest.fixture
-def bench() -> World:
+class Site(World):
     """A table that counts visitors, on Friday at 10."""
-    return World(VISITORS, VIEWS)
+
+    def view(self, number: int, client: str = "ann", at: str = "2026-11-20T10:00:00Z") -> list[Record]:
+        return self.accept(VIEW, {"id": str(number), "client": client, "at": at})
+
+    def until(self, moment: float) -> None:
+        self.clock.advance(moment - self.clock())
+
+    def visitors(self, day: int = 20) -> int:
+        return int(self.counters.get(VISITORS.total, {"at:day": f"2026-11-{day}"})["distinct"])
+
+    def of_ann(self) -> int:
+        """How many items a member has."""
+        return int(self.counters.get(VISITORS._parts[0], ANN)["items"])
+
+    def views(self) -> int:
+        return int(self.counters.get(VIEWS)["views"])
 
 
-def _view(bench: World, number: int, client: str = "ann", at: str = "2026-11-20T10:00:00Z") -> None:
-    assert bench.counters.accept(VIEW, {"id": str(number), "client": client, "at": at}).status == "accepted"
+@pytest.fixture
+def site() -> Site:
+    return Site(VISITORS, VIEWS)
 
 
-def _at(bench: World, moment: float) -> None:
-    bench.clock.advance(moment - bench.clock())
+def _counted(site: Site) -> None:
+    site.view(1)
+    site.deliver_all()
+    assert (site.visitors(), site.of_ann()) == (1, 1)
 
 
-def _deliver(bench: World, records: int | list[Record] = 0) -> Report:
-    """Deliver records, or those from a place on."""
-    found = bench.records()[records:] if isinstance(records, int) else records
-    return bench.aggregator.handle({"shardId": bench.shards()[0], "Records": found})
-
-
-def _number(bench: World, values: dict[str, str] = FRIDAY) -> int:
-    return int(bench.counters.get(VISITORS.total, values).measures["distinct"])
-
-
-def _items(bench: World) -> int:
-    return int(bench.counters.get(VISITORS._parts[0], ANN).measures["items"])
-
-
-def _stored(bench: World) -> int:
-    """How many members there are in the table, where reads are refused."""
-    return sum(item["_type"] == {"S": VISITORS._parts[0].name} for item in bench.table.items() if "_type" in item)
-
-
-def _views(bench: World) -> int:
-    return int(bench.counters.get(VIEWS, {}).measures["views"])
-
-
-def _counted(bench: World) -> World:
-    _view(bench, 1)
-    bench.deliver_all()
-    assert (_number(bench), _items(bench)) == (1, 1)
-    return bench
-
-
-def test_deltas_that_an_item_could_not_take_are_late_after_the_retention(bench: World) -> None:
-    _counted(bench)
+def test_deltas_that_an_item_could_not_take_are_late_after_the_retention(site: Site) -> None:
+    _counted(site)
     refused = failure("UpdateItem", "ValidationException")
-    client = failing(bench.table, "update_item", lambda update: "MEMBER" in update["Key"]["sk"]["S"], refused)
-    before = len(bench.records())
-    _view(bench, 2)
-    bench.deliver(bench.records()[before:], by=bench.process(client))
-    [entry] = bench.counters.quarantined()
-    _at(bench, CLOSED)
-    before = len(bench.records())
-    assert bench.counters.redrive(entry)
-    assert (_deliver(bench, before).late, _items(bench)) == (1, 1)
+    client = failing(site.table, "update_item", lambda update: "MEMBER" in update["Key"]["sk"]["S"], refused)
+    before = len(site.records())
+    site.view(2)
+    site.deliver(site.records()[before:], by=site.process(client))
+    [entry] = site.counters.quarantined()
+    site.until(CLOSED)
+    before = len(site.records())
+    assert site.counters.redrive(entry)
+    assert (site.deliver(site.records()[before:]).late, site.of_ann()) == (1, 1)
 
 
-def test_a_batch_that_fails_beyond_the_retention_counts_its_member_once(bench: World) -> None:
-    _at(bench, CLOSED - HOUR)
-    _view(bench, 1)
+def test_a_batch_that_fails_beyond_the_retention_counts_its_member_once(site: Site) -> None:
+    site.until(CLOSED - HOUR)
+    site.view(1)
     refused = failure("UpdateItem", "AccessDeniedException")
-    client = failing(bench.table, "update_item", lambda update: update["Key"]["sk"]["S"] == "VIEWS", refused)
+    client = failing(site.table, "update_item", lambda update: update["Key"]["sk"]["S"] == "VIEWS", refused)
     with pytest.raises(CommitError):
-        bench.deliver(bench.young(bench.records()), by=bench.process(client))
-    _at(bench, CLOSED + 20 * HOUR)
-    bench.table.expire()
-    bench.deliver_all()
-    assert (_number(bench), _views(bench)) == (1, 1)
+        site.deliver(site.young(site.records()), by=site.process(client))
+    site.until(CLOSED + 20 * HOUR)
+    site.table.expire()
+    site.deliver_all()
+    assert (site.visitors(), site.views()) == (1, 1)
 
 
-def test_a_transaction_counts_no_member_after_the_retention(bench: World) -> None:
-    _at(bench, CLOSED)
-    counted = bench.counters.record_once(
+def test_a_transaction_counts_no_member_after_the_retention(site: Site) -> None:
+    site.until(CLOSED)
+    counted = site.counters.record_once(
         VIEW, {"id": "1", "client": "ann", "at": "2026-11-20T10:00:00Z"}, [VISITORS._parts[0], VIEWS]
     )
-    assert (counted.status, _items(bench), _views(bench)) == ("accepted", 0, 1)
+    assert (counted.status, site.of_ann(), site.views()) == ("accepted", 0, 1)
 
 
 @pytest.mark.parametrize("name", ["increment", "reset"])
-def test_groups_whose_retention_is_over_take_no_direct_change(bench: World, name: str) -> None:
-    change, visits = getattr(bench.counters, name), Counter("visits", by="at:day", retention=timedelta(days=2))
-    bench.deploy(VISITORS._parts[0], visits)
+def test_groups_whose_retention_is_over_take_no_direct_change(site: Site, name: str) -> None:
+    change, visits = getattr(site.counters, name), Counter("visits", by="at:day", retention=timedelta(days=2))
+    site.deploy(VISITORS._parts[0], visits)
     assert change(visits, FRIDAY) == {"visits": 1 if name == "increment" else 0}
-    _at(bench, CLOSED)
+    site.until(CLOSED)
     with pytest.raises(InvalidArgumentError, match=r"^invalid values=.*a group of 'visits' whose retention is not"):
         change(visits, FRIDAY)
     with pytest.raises(InvalidArgumentError, match=r"^invalid at:day='Friday': expected a UTC day"):
         change(visits, {"at:day": "Friday"})
 
 
-def _verified(bench: World, at: float) -> list[Difference]:
+def _verified(site: Site, at: float) -> list[Difference]:
     """Differences found by a verification that begins at a time, an hour after the shard was awake."""
-    _at(bench, at - HOUR)
-    bench.skip()
-    _view(bench, 3, "eve", datetime.fromtimestamp(bench.clock(), UTC).isoformat())
-    bench.settle()
-    _at(bench, at)
-    bench.table.expire()
-    bench.deliver_new()
-    return bench.verify().differences
+    site.until(at - HOUR)
+    site.skip()
+    site.view(3, "eve", datetime.fromtimestamp(site.clock(), UTC).isoformat())
+    site.settle()
+    site.until(at)
+    site.table.expire()
+    site.deliver_new()
+    return site.verify().differences
 
 
 @pytest.mark.parametrize("hours", [-1, 1, 25, 71, 72, 200])
 @pytest.mark.parametrize("deletes", [True, False])
 def test_a_verification_takes_nothing_that_is_over_for_drift(
-    bench: World, monkeypatch: pytest.MonkeyPatch, hours: int, *, deletes: bool
+    site: Site, monkeypatch: pytest.MonkeyPatch, hours: int, *, deletes: bool
 ) -> None:
-    _counted(bench)
-    _view(bench, 2, "bob", "2026-11-20T12:00:00Z")
-    bench.deliver_all()
-    bench.counters.retract(VIEW, {"id": "2"})
-    bench.deliver_all()
+    _counted(site)
+    site.view(2, "bob", "2026-11-20T12:00:00Z")
+    site.deliver_all()
+    site.counters.retract(VIEW, {"id": "2"})
+    site.deliver_all()
     if not deletes:
-        monkeypatch.setattr(bench.table, "expire", lambda: None)
-    assert _verified(bench, CLOSED + hours * HOUR) == []
+        monkeypatch.setattr(site.table, "expire", lambda: None)
+    assert _verified(site, CLOSED + hours * HOUR) == []
 
 
-def _added() -> World:
+def _added() -> Site:
     """Views of five days, one of a visitor each, before visitors are declared."""
-    bench = World(VIEWS)
+    site = Site(VIEWS)
     for number, day in enumerate((16, 17, 18, 19, 20)):
-        _view(bench, number, f"c{number}", f"2026-11-{day}T10:00:00Z")
-    bench.deliver_all()
-    bench.deploy(VISITORS, VIEWS)
-    bench.skip()
-    return bench
+        site.view(number, f"c{number}", f"2026-11-{day}T10:00:00Z")
+    site.deliver_all()
+    site.deploy(VISITORS, VIEWS)
+    site.skip()
+    return site
 
 
 def test_a_backfill_that_rested_adds_no_member_that_may_be_gone() -> None:
-    bench = _added()
-    step = reach(bench.backfill().steps(), "adding")
-    bench.deliver_new()
-    bench.deliver_new()
-    bench.clock.advance(4 * DAY)
-    assert len(bench.table.expire()) > 0
-    bench.fill(run=step.run)
+    site = _added()
+    step = reach(site.backfill().steps(), "adding")
+    site.deliver_new()
+    site.deliver_new()
+    site.clock.advance(4 * DAY)
+    assert len(site.table.expire()) > 0
+    site.fill(run=step.run)
     # The 18th, counted until the 21st, may be gone since the 24th: counted before, and not once more.
-    members = {item["sk"]["S"] for item in bench.table.items() if "#MEMBER#" in item["sk"]["S"]}
+    members = {item["sk"]["S"] for item in site.table.items() if "#MEMBER#" in item["sk"]["S"]}
     assert members == {"VISITORS#2026-11-19#MEMBER#c3", "VISITORS#2026-11-20#MEMBER#c4"}
-    assert [_number(bench, {"at:day": f"2026-11-{day}"}) for day in (18, 19, 20)] == [1, 1, 1]
+    assert [site.visitors(day) for day in (18, 19, 20)] == [1, 1, 1]

@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Collection, Iterable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal, localcontext
+from functools import partial
 from itertools import pairwise
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import pytest
 
 from dynamodb_counters import (
     ActiveMembers,
+    Aggregate,
+    Average,
     Count,
+    Counters,
+    Distinct,
     Distribution,
     Event,
     Extremes,
+    Histogram,
     Packed,
     Percentiles,
+    Ranking,
+    Sum,
     TimeWeighted,
     Window,
 )
@@ -28,6 +38,7 @@ from dynamodb_counters._items.bookkeeping import item_bytes, write_units
 from dynamodb_counters._items.conversions import format_number
 from dynamodb_counters._items.derived_fields import LogBins, expected_text, ordered_text, value_of
 from dynamodb_counters._items.table_schema import PAGE_PREFIX
+from dynamodb_counters._reads.question import ORDERS
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.counters_in_memory import CountersInMemory, Faults, counters_in_memory
 from simulation.night import scaled
@@ -412,3 +423,136 @@ def test_numbers_that_a_measure_lacks_are_found_and_repaired(name: str) -> None:
         world.settle()
     assert [_read(world, url) for url in "ab"] == before
     assert world.missing() == []
+
+
+# The table of docs/measures.md: a cell that schedules do not prove is derived by doing it
+
+
+BEGIN: Final = datetime(2026, 11, 15, tzinfo=UTC)
+END: Final = BEGIN + 5 * DAY
+SALE: Final = Event("sale", key=("buyer", "id"), version="revision", retention=20 * DAY)
+
+
+def _sold(number: int, day: int, amount: int, buyer: str = "ann", revision: int = 1) -> dict[str, Any]:
+    at = (BEGIN + day * DAY).isoformat()
+    return {"id": f"{number}", "buyer": buyer, "shop": "a", "at": at, "amount": amount, "revision": revision}
+
+
+SALES: Final = [_sold(1, 0, 3), _sold(2, 1, 90), _sold(3, 2, 7, "bob"), _sold(4, 4, 3), _sold(5, 4, 40, "cem")]
+
+
+class Measured(NamedTuple):
+    """A measure: how it is declared, and how it is read."""
+
+    declare: Callable[..., Any]
+    read: Callable[[Counters, Any], Any]
+
+    def of(self, events: list[dict[str, Any]], **options: Any) -> Any:
+        """The result of a table that has seen these events alone."""
+        declared = self.declare(**options)
+        with counters_in_memory([declared], now=END) as counters:
+            counters.accept_many(SALE, events)
+            return self.read(counters, declared)
+
+
+def _of(kind: Any, read: Callable[[Counters, Any], Any], **arguments: Any) -> Measured:
+    return Measured(partial(kind, "sales", SALE, **{"by": "shop", **arguments}), read)
+
+
+def _window(measure: Any, read: Callable[[Any], Any]) -> Measured:
+    arguments: dict[str, Any] = {"time": "at", "measure": measure, "longest": 5 * DAY}
+    return _of(Window, lambda counters, declared: read(counters.window(declared, shop="a")), **arguments)
+
+
+def _measures(counters: Counters, declared: Aggregate) -> Any:
+    return dict(counters.get(declared, shop="a").measures)
+
+
+def _ranked(counters: Counters, declared: Aggregate) -> Any:
+    return _measures(counters, declared), [(each.values, each["n"]) for each in counters.top(declared) if each["n"]]
+
+
+def _extremes(counters: Counters, declared: Extremes) -> Any:
+    largest, smallest = (counters.extremes(declared, shop="a", count=9, order=order) for order in ORDERS)
+    return [[(each.value, each.items, each.shown) for each in found] for found in (largest, smallest)]
+
+
+def _rolling(counters: Counters, declared: ActiveMembers) -> Any:
+    users = counters.window(declared, shop="a")
+    return [[each.count for each in users.rolling(BEGIN, END, length * DAY)] for length in (1, 2, 3)]
+
+
+def _level_of(window: Any) -> Any:
+    found = window.integral(BEGIN, END)
+    return found.value, found.closing
+
+
+MEASURES: Final = {
+    "Count": _of(Aggregate, _measures, n=Count()),
+    "Sum": _of(Aggregate, _measures, paid=Sum("amount")),
+    "Average": _of(Aggregate, _measures, paid=Average("amount")),
+    "Histogram": _of(Aggregate, _measures, paid=Histogram("amount", bounds=[0, 10, 50])),
+    "Ranking": _of(Aggregate, _ranked, n=Count(), ranking=Ranking("n", leaderboard="SHOPS")),
+    "Distinct": _of(Distinct, lambda counters, one: counters.get(one.total, shop="a")["distinct"], member="buyer"),
+    "Window": _window(Sum("amount"), lambda window: [each.count for each in window.series(BEGIN, END, step=DAY)]),
+    "TimeWeighted": _window(TimeWeighted("amount"), _level_of),
+    "Percentiles": _of(Percentiles, lambda counters, one: dict(counters.get(one, shop="a").bins), attribute="amount"),
+    "ActiveMembers": _of(ActiveMembers, _rolling, member="buyer", time="at", longest=3 * DAY),
+    "Extremes": _of(Extremes, _extremes, attribute="amount", show="id"),
+}
+
+
+def correction(measured: Measured) -> str:
+    declared, changed = measured.declare(), _sold(2, 3, 5, "ann", 2)
+    with counters_in_memory([declared], now=END) as counters:
+        counters.accept_many(SALE, SALES)
+        counters.accept(SALE, changed)
+        counters.retract(SALE, SALES[4])
+        found = measured.read(counters, declared)
+    wanted = measured.of([SALES[0], SALES[2], SALES[3], changed])
+    assert wanted != measured.of(SALES), "the operation changes nothing that is read"
+    return "exact" if found == wanted else "wrong"
+
+
+def in_pages(measured: Measured) -> str:
+    try:
+        found = measured.of(SALES, pages=True)
+    except InvalidArgumentError:
+        return "refused"
+    except TypeError:
+        paged = {isinstance(part, Aggregate) and part.pages for part in flatten([measured.declare()])}
+        return "always" if paged == {True} else "refused"
+    return "exact" if found == measured.of(SALES) else "wrong"
+
+
+def recorded_once(measured: Measured) -> str:
+    declared = measured.declare()
+    with counters_in_memory([declared], now=END) as counters:
+        try:
+            for sale in SALES:
+                assert counters.record_once(SALE, sale, [declared]).status == "accepted"
+        except InvalidArgumentError:
+            return "refused"
+        return "exact" if measured.read(counters, declared) == measured.of(SALES) else "wrong"
+
+
+COLUMNS: Final[Mapping[str, Callable[[Measured], str]]] = {
+    "correction": correction,
+    "pages": in_pages,
+    "`record_once`": recorded_once,
+}
+
+
+def _table() -> dict[tuple[str, str], str]:
+    """The cells of the page by measure and column."""
+    text = (Path(__file__).parents[2] / "docs" / "measures.md").read_text(encoding="utf-8")
+    found = re.search(r"^\| measure \|.*?(?=\n\n)", text, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    [head, _, *rows] = [[cell.strip() for cell in line.strip("| ").split("|")] for line in found[0].splitlines()]
+    return {(row[0].strip("`"), name): cell for row in rows for name, cell in zip(head[1:], row[1:], strict=True)}
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize("name", MEASURES)
+def test_a_cell_says_what_the_measure_does(name: str, column: str) -> None:
+    assert COLUMNS[column](MEASURES[name]) == _table()[name, column]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import random
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -26,7 +25,6 @@ SALE = Event("sale", pk="SHOP#{shop}", sk="SALE#{id}", retention=timedelta(days=
 SALES = Aggregate("sales", SALE, pk="SALES#{shop}", sk="ALL", measures={"sales": Count(), "amount": Sum("amount")})
 COUNTED = Aggregate("sales", SALE, pk="SALES#{shop}", sk="ALL", measures={"sales": Count()})
 """As a later version may count them: without the amount."""
-HOUR = 3600
 
 
 @pytest.fixture
@@ -98,56 +96,6 @@ def test_a_batch_of_before_is_looked_up_again(world: World) -> None:
     assert _sales(world) == 0
     assert world.redrive() == 1
     assert _sales(world) == 1
-
-
-def test_images_that_one_declaration_cannot_fold_wait_for_it_alone() -> None:
-    total = Aggregate("total", SALE, pk="TOTAL", sk="ALL", measures={"amount": Sum("amount")})
-    numbers = Aggregate("numbers", SALE, pk="NUMBERS", sk="ALL", measures={"sales": Count()})
-    world = World(total, numbers)
-    _sell_and_deliver(world, 1, amount="much")
-    _sell_and_deliver(world, 2)
-    [entry] = world.counters.quarantined()
-    assert entry.names == ("total",)
-    assert world.counters.get(numbers, {}).measures == {"sales": 2}
-    assert world.counters.get(total, {}).measures == {"amount": 1}
-
-    # An aggregate that is added later does not count what waits for another.
-    added = Aggregate("added", SALE, pk="ADDED", sk="ALL", measures={"sales": Count()})
-    world.mend(replace(total, where=Attr("amount").ge(0)), numbers, added)
-    assert world.counters.redrive(entry)
-    world.deliver_all()
-    assert world.counters.get(numbers, {}).measures == {"sales": 2}
-    assert world.counters.get(added, {}).measures == {"sales": 0}
-    assert [*world.counters.quarantined()] == []
-
-
-def test_events_that_a_transaction_has_counted_are_only_corrected_and_taken_back() -> None:
-    versioned = Event("sale", pk="SHOP#{shop}", sk="SALE#{id}", version="version")
-    sales = Aggregate("sales", versioned, pk="SALES#{shop}", sk="ALL", measures={"amount": Sum("amount")})
-    world = World(sales)
-
-    def amount() -> Any:
-        world.deliver_all()
-        return world.counters.get(sales, {"shop": "x"}).measures["amount"]
-
-    values = {"shop": "x", "id": 1, "version": 1, "amount": 5}
-    world.counters.record_once(versioned, values, [sales])
-    assert amount() == 5
-    world.counters.accept(versioned, {**values, "version": 2, "amount": 7})
-    assert amount() == 7
-    world.counters.record_once(versioned, {**values, "id": 2}, [sales])
-    assert amount() == 12
-    world.counters.retract(versioned, {**values, "id": 2})
-    assert amount() == 7
-
-
-def test_a_change_that_concerns_no_measure_writes_nothing(world: World) -> None:
-    _sell_and_deliver(world, 1)
-    records = len(world.records())
-    [item] = world.items("sale")
-    world.write({**item, "note": {"S": "seen"}})
-    world.deliver_all()
-    assert len(world.records()) == records + 1
 
 
 def test_a_batch_that_no_invocation_can_write_is_written_by_several(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from dynamodb_counters import Aggregate, Attr, Attribute, Count, Counters, Event, Packed, Sum
+from dynamodb_counters import Aggregate, Attribute, Count, Counters, Event, Packed, Sum
 from dynamodb_counters._writes import chunk_writes
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.faults.hooked_client import HookedClient, once
@@ -28,9 +28,6 @@ SALE = Event(
     packed=Packed("at", timedelta(minutes=10)),
 )
 SALES = Aggregate("sales", SALE, pk="SALES#{shop}", sk="ALL", measures={"sales": Count(), "amount": Sum("amount")})
-DEAR = Aggregate(
-    "dear", SALE, pk="DEAR#{shop}", sk="ALL", measures={"sales": Count()}, where=Attr("amount").ge(0), max_groups=1
-)
 _VIEW = Event("view", pk="VIEW#{id}", sk="VIEW")
 _URLS = Aggregate("urls", _VIEW, pk="URL#{url}", sk="ALL", measures={"n": Count()})
 _TAGS = Aggregate("tags", _VIEW, pk="TAG#{tags[]}", sk="CAT#{cats[]}", measures={"n": Count()})
@@ -212,56 +209,6 @@ def test_a_chunk_that_was_counted_is_left_out_when_the_batch_is_folded_again(wor
         world.deliver(batch, by=world.process(HookedClient(world.table, _at_most(20))))
     for shop in "xy":
         assert world.counters.get(SALES, {"shop": shop}).measures == {"sales": 4, "amount": 20}
-
-
-@pytest.mark.parametrize("amounts", [(5, 7), (5, "much"), (0, 5)])
-def test_events_count_the_same_by_columns_and_by_rows(amounts: tuple[Any, Any]) -> None:
-    world = Log(SALES, DEAR)
-    sales = [world.sale(number, amount=amounts[number % 2]) for number in range(6)]
-    assert set(_status(world.reader(), *sales)) == {"accepted"}
-
-    numbers = [sale["amount"] for sale in sales if sale["amount"] != "much"]
-    assert world.counted() == {"sales": len(numbers), "amount": sum(numbers)}
-    assert world.counted(DEAR) == {"sales": len(numbers) if "much" in amounts else 6}
-
-
-def test_each_event_of_a_chunk_that_cannot_be_folded_waits_on_its_own() -> None:
-    world = Log()
-    sales = [world.sale(1), world.sale(2, amount="much"), world.sale(3, amount="more"), world.sale(4)]
-    assert set(_status(world.reader(), *sales)) == {"accepted"}
-
-    assert world.counted() == {"sales": 2, "amount": 10}
-    entries = {entry.key[1].rpartition("#")[2]: entry for entry in world.counters.quarantined()}
-    images = {row: entry.content["dynamodb"]["NewImage"] for row, entry in entries.items()}
-    assert {row: (image["_type"], image["amount"]) for row, image in images.items()} == {
-        "1": ({"S": "sale"}, {"S": "much"}),
-        "2": ({"S": "sale"}, {"S": "more"}),
-    }
-
-    counted = Aggregate("sales", SALE, pk="SALES#{shop}", sk="ALL", measures={"sales": Count()})
-    world.mend(counted)
-    assert world.counters.redrive(entries["2"])
-    assert world.counted(counted) == {"sales": 3}
-    # A redriven entry is what it was: a retraction takes back only what has been counted.
-    assert world.reader().retract(SALE, world.sale(3))
-    assert world.counted(counted) == {"sales": 2}
-    assert [entry.key for entry in world.counters.quarantined()] == [entries["1"].key]
-
-
-def test_values_taken_back_that_cannot_be_folded_are_redriven_as_such() -> None:
-    world = Log()
-    assert _status(world.reader(), world.sale(1, amount="much"), world.sale(2)) == ["accepted", "accepted"]
-    assert world.reader().retract(SALE, world.sale(1))
-
-    assert world.counted() == {"sales": 1, "amount": 5}
-    entries = list(world.counters.quarantined())
-    assert sorted(entry.content["eventName"] for entry in entries) == ["INSERT", "REMOVE"]
-    world.end_window(world.records())
-    counted = Aggregate("sales", SALE, pk="SALES#{shop}", sk="ALL", measures={"sales": Count()})
-    world.mend(counted)
-    for entry in entries:
-        assert world.counters.redrive(entry)
-    assert world.counted(counted) == {"sales": 1}
 
 
 _LAYOUTS = (

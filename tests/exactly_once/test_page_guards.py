@@ -191,7 +191,6 @@ def test_each_part_of_a_baseline_is_added_once(monkeypatch: pytest.MonkeyPatch, 
     _view(world, MANY, "first")
     world.deliver_all()
     world.deploy(VIEWS)
-    world.deliver_new()
     world.fill()
     assert _views(world) == {1}
 

@@ -28,7 +28,7 @@ from dynamodb_counters.errors import (
 from simulation.faults.hooked_client import HookedClient, once
 from simulation.pairs.housekeeping import narrow_pages
 from simulation.world import REFRESH, World, interrupt, reach
-from tests.exactly_once.test_backfill import NUMBER, ORDER, REVENUE, Orders
+from tests.exactly_once.test_runs import NUMBER, ORDER, REVENUE, Orders
 
 BIG = replace(NUMBER, where=Attr("price").ge(100))
 BY = Aggregate("by", ORDER, by="customer", n=Count())

@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from dynamodb_counters import Distinct
+from dynamodb_counters import Distinct, Threshold
+from dynamodb_counters._backfill.feeds import EMULATOR_HEADER
 from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._control.run_items import run_key
+from dynamodb_counters._declarations import flatten
+from dynamodb_counters._dev import server
 from dynamodb_counters.errors import BackfillError
 from dynamodb_counters.handlers.verifier import LONGEST, work_on_schedule
-from simulation.world import World
-from tests.exactly_once.test_backfill import NUMBER, ORDER, REVENUE, Older, Orders, world
+from simulation.world import QUARANTINE_SECONDS, World
+from tests.exactly_once.test_runs import NUMBER, ORDER, REVENUE, Older, Orders, world
 from tests.unit.cli.in_process import Done, run
 
 __all__ = ["world"]
@@ -38,7 +42,6 @@ def lines(text: str) -> list[str]:
 def changed(world: Orders) -> Orders:
     """A new aggregate over twenty items, five of which are deleted then."""
     world.deploy(REVENUE, NUMBER)
-    world.deliver_new()
     world.cancel(*range(5))
     world.deliver_new()
     return world
@@ -265,3 +268,112 @@ def test_a_verification_that_does_not_end_is_given_up(verified: Orders) -> None:
     with pytest.raises(BackfillError, match="it has not ended in 20 hours"):
         invoke(verified)
     assert open_runs(verified) == []
+
+
+# In an emulator that runs all that counts its tables, runs begin at once, and stay exact; elsewhere they wait
+
+
+class Alone:
+    """A client whose answers say that the emulator is alone."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def describe_table(self, **request: Any) -> Any:
+        headers = {EMULATOR_HEADER: "alone"}
+        return {**self._client.describe_table(**request), "ResponseMetadata": {"HTTPHeaders": headers}}
+
+
+class Function(Aggregator):
+    """The emulator's function: it reads the registry before each batch, and its events name no shard."""
+
+    def __init__(self, emulator: World, *declarations: Any) -> None:
+        options: Any = {"single_shard": True, "always_reads": True, "quarantine_retention_seconds": QUARANTINE_SECONDS}
+        super().__init__(emulator.store, flatten(declarations), **options)
+
+    def handle(self, event: Any, *arguments: Any, **options: Any) -> Report:
+        return super().handle({"Records": event["Records"]}, *arguments, **options)
+
+
+def emulated(emulator: World, *arguments: str) -> Done:
+    return command(emulator, *arguments, client=Alone(emulator.table))
+
+
+@pytest.fixture
+def emulator() -> Orders:
+    emulator = Orders(founds=False)
+    emulator.aggregator = Function(emulator, REVENUE)
+    for number in range(20):
+        emulator.order(number, 10, f"customer{number % 3}")
+    emulator.deliver_new()
+    emulator.aggregator = Function(emulator, REVENUE, NUMBER)
+    emulator.deliver_new()
+    emulator.then = lambda slept: emulator.order(100 + slept, 7, f"customer{slept % 3}")
+    return emulator
+
+
+def test_a_backfill_and_a_verification_take_seconds_and_are_exact(emulator: Orders) -> None:
+    began = emulator.clock.now
+    done = emulated(emulator, "backfill", "--yes", "--json")
+    assert done.code == 0, done.err
+    assert lines(done.err)[0] == "waiting: 0 of 3 s"
+    assert emulator.clock.now < began + 15
+    emulator.deliver_new()
+    assert emulator.read(NUMBER) == ({"orders": 20 + emulator.slept}, True)
+
+    emulator.deliver_new()
+    began = emulator.clock.now
+    assert emulated(emulator, "verify").code == 0
+    assert emulator.clock.now < began + 15
+
+
+def test_where_no_answer_says_so_a_run_waits_for_other_processes(emulator: Orders) -> None:
+    done = command(emulator, "backfill", "--yes", "--json")
+    assert lines(done.err)[0] == "waiting: 0 of 240 s"
+
+
+@pytest.mark.parametrize("command", ["drop", "backfill"])
+def test_no_reader_takes_a_name_that_is_emptied_for_complete(emulator: Orders, command: str) -> None:
+    reads, reader = [], emulator.reader()
+
+    def customer(_slept: int = 0) -> None:
+        group = reader.get(REVENUE, customer="customer0", consistent=True)
+        reads.append((group.measures["total"], group.complete))
+
+    customer()
+    emulator.then = customer
+    done = emulated(emulator, command, "revenue", "--yes")
+    assert done.code == 0, done.err
+    assert reads[0] == (70, True)
+    assert {total for total, is_complete in reads if is_complete} == {70}
+    assert any(not is_complete for _, is_complete in reads)
+
+
+def test_a_threshold_that_is_added_watches_at_once(emulator: Orders) -> None:
+    far: Any = Threshold("far", REVENUE, at=[1], measure="total")
+    Aggregator.handle(Function(emulator, REVENUE, NUMBER, far), {})
+    [entry] = [entry for entry in emulator.registry.entries.values() if entry.watches]
+    assert entry.since <= emulator.clock.now + 3
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_the_emulator_alone_says_so_in_each_answer(*, is_alone: bool) -> None:
+    sent: list[Any] = []
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"a", b"b")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "path": "/_ministack/ready", "headers": [(b"host", b"localhost")]}
+    with pytest.raises(StopIteration):
+        server.guarded(app, "key", is_alone=is_alone)(scope, None, send).__await__().send(None)
+
+    names = [name for name, _ in sent[0]["headers"]]
+    assert names == [b"a", *([EMULATOR_HEADER.encode()] if is_alone else [])]
+    assert sent[1] == {"type": "http.response.body", "body": b""}

@@ -31,8 +31,8 @@ from dynamodb_counters._control.registry import DECLARED, Registry, entries_of, 
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters.errors import BackfillError
 from simulation.world import World, interrupt
-from tests.exactly_once.test_backfill import compared_and_ended
 from tests.exactly_once.test_run_commands import command, lines
+from tests.exactly_once.test_runs import compared_and_ended
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{at}#{id}", retention=timedelta(days=35))
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count(), "weight": Sum("weight")})

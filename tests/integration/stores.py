@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from dynamodb_counters import Aggregate, Counters, Window
 from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
 from simulation.engines import Engine
+from simulation.faults.hooked_client import Hook, HookedClient
 from tests.unit.fold.streams import NOW, Record, record
-from tests.unit.writes.clients import FaultyClient
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb.client import DynamoDBClient
 
 SHARD = "shardId-00000001790000000000-aaaaaaaa"
 OTHER_SHARD = "shardId-00000001790000000001-bbbbbbbb"
@@ -25,12 +22,13 @@ class Store:
 
     def __init__(self, engine: Engine, name: str) -> None:
         self.name = name
-        self.client = FaultyClient(engine.client)
+        self.hook: Hook = lambda _, send, __: send()
+        client: Any = HookedClient(engine.client, self._send)
+        self.client = client
         self.clock = VirtualClock(NOW)
-        typed = cast("DynamoDBClient", self.client)
         self._is_single = engine.name == "moto"
-        self.counters = Counters(name, client=typed, clock=self.clock)
-        self.table = Table(name, typed, self.clock, sleep=self._pass_time, jitter=lambda: 0.5)
+        self.counters = Counters(name, client=self.client, clock=self.clock)
+        self.table = Table(name, self.client, self.clock, sleep=self._pass_time, jitter=lambda: 0.5)
 
     def aggregator(self, *declarations: Aggregate | Window) -> Aggregator:
         """Build a consumer, as a cold start does."""
@@ -64,6 +62,9 @@ class Store:
         )
         register("after-call.dynamodb.Query", lambda parsed, **_: answers.append(parsed))
         return answers
+
+    def _send(self, *request: Any) -> Any:
+        return self.hook(*request)
 
     def _pass_time(self, seconds: float) -> None:
         self.clock.now += seconds

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -21,10 +22,10 @@ from dynamodb_counters._items.bookkeeping import item_bytes
 from dynamodb_counters._quarantine.quarantine import Quarantine, Quarantined
 from dynamodb_counters.exactly_once import Watermark
 from simulation.engines import Engine
+from simulation.memory.client_errors import failure
 from simulation.oracle.layout import rows_of
 from tests.integration.stores import OTHER_SHARD, SHARD, Store
 from tests.unit.fold.streams import NOW, Record, image, record
-from tests.unit.writes.clients import fault
 
 _EVENT = Event("sale", pk="SHOP#{shop}", sk="ID#{id}")
 _SALES = Aggregate("sales", _EVENT, pk="SHOP#{shop}", sk="SALES", measures={"n": Count(), "sum": Sum("amount")})
@@ -156,14 +157,26 @@ def test_groups_of_one_record_whose_keys_have_the_same_checksum_wait_side_by_sid
     tags = ("29685295", "32060020")
     tagged = Aggregate("tagged", _EVENT, pk="TAG#{tags[]}", sk="SALES", measures={"n": Count()})
     sale = _with(1, "tags", {"L": [{"S": tag} for tag in tags]})
-    store.client.before = fault("update_item", "ValidationException", "TAG#")
 
+    def refuse(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+        if name == "update_item" and "TAG#" in repr(request):
+            raise failure("UpdateItem", "ValidationException")
+        return send()
+
+    store.hook = refuse
     assert store.deliver([sale], tagged).quarantined == 2
     assert len(list(store.counters.quarantined())) == 2
 
 
 def test_an_entry_that_is_there_stays_as_it_is(store: Store) -> None:
-    event = {"Records": [_without(2, "amount")], "shardId": SHARD}
+    event, puts = {"Records": [_without(2, "amount")], "shardId": SHARD}, list[str]()
+
+    def note(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+        if name == "put_item":
+            puts.append(request["Item"]["_type"]["S"])
+        return send()
+
+    store.hook = note
     aggregator = store.aggregator(_SALES)
     aggregator.handle(event)
     [entry] = store.counters.quarantined()
@@ -174,7 +187,6 @@ def test_an_entry_that_is_there_stays_as_it_is(store: Store) -> None:
     assert aggregator.handle(event).quarantined == 0
     assert store.aggregator(_SALES).handle(event).quarantined == 0
 
-    puts = [put["Item"]["_type"]["S"] for name, put in store.client.calls if name == "put_item"]
     assert puts.count("quarantine") == 2
     assert store.item(*entry.key) == before
 

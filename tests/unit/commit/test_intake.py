@@ -24,11 +24,9 @@ from dynamodb_counters._quarantine.quarantine import (
     quarantine_key,
     read_quarantine_item,
 )
-from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import MINUTE
-from simulation.clock import VirtualClock
-from simulation.memory_table import MemoryTable
 from simulation.specification import traces
+from simulation.world import World
 from tests.unit.fold.streams import NOW, image, record
 
 _VIEW = Event("view", pk="URL#{url}", sk="VIEW")
@@ -37,26 +35,14 @@ _PLAN = Plan((_A,))
 _HELD = record(7, image("view", url="/"), created=NOW - 1000)
 
 
-def _redriven(
-    sequence: int, attribute: str, content: str, state: str = "released", names: Sequence[str] = ()
-) -> dict[str, Any]:
+def _redriven(sequence: int, attribute: str, content: str, names: Sequence[str] = ()) -> dict[str, Any]:
     key = quarantine_key("shard", "1#NewImage")
     waiting = quarantine_item(key, "reason", {attribute: {"S": content}}, names, NOW)
-    return record(sequence, {**waiting, "state": {"S": state}}, waiting)
+    return record(sequence, {**waiting, "state": {"S": "released"}}, waiting)
 
 
 def _held(sequence: int) -> dict[str, Any]:
     return _redriven(sequence, RECORD, json.dumps(_HELD))
-
-
-def test_a_held_record_is_counted_at_the_place_and_time_of_its_redrive() -> None:
-    plain = record(19, image("view", url="/a"))
-    before, redriven, after = intake([plain, _held(20), record(21, image("view", url="/b"))])
-
-    assert [int(change.sequence) for change in (before, redriven, after)] == [19, 20, 21]
-    assert before.record is plain
-    assert redriven.record == _HELD
-    assert redriven.created == NOW
 
 
 def test_an_entry_that_failed_again_holds_the_redrive_itself() -> None:
@@ -77,13 +63,6 @@ def test_a_delta_is_read_exactly() -> None:
     assert change.delta is not None
     assert change.delta[:2] == ("views", ("/",))
     assert [(name, str(number)) for name, number in change.delta[2]] == list(numbers.items())
-
-
-def test_another_change_of_an_entry_is_no_redrive() -> None:
-    [change] = intake([_redriven(4, RECORD, json.dumps(_HELD), state="waiting")])
-
-    assert change.record["dynamodb"]["NewImage"]["state"] == {"S": "waiting"}
-    assert not change.failure
 
 
 def test_records_out_of_order_are_refused() -> None:
@@ -131,11 +110,9 @@ INVOCATION, COPY, LATE = 15 * MINUTE, MINUTE, 12 * MINUTE
 
 
 def test_a_checkpoint_moves_once_in_a_hundred_items() -> None:
-    clock = VirtualClock()
-    memory: Any = MemoryTable(clock)
-    table = Table(memory.name, memory, clock=clock)
-    process = Checkpoints(table, table)
-    units = [process.committed(_SHARD, f"{number:040}", 40, clock() + 900) for number in range(1, 8)]
+    world = World(founds=False)
+    process = Checkpoints(world.store, world.store)
+    units = [process.committed(_SHARD, f"{number:040}", 40, world.clock() + 900) for number in range(1, 8)]
     assert units == [0, 0, 1, 0, 0, 1, 0]
 
 

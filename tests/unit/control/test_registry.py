@@ -20,12 +20,11 @@ from dynamodb_counters._control.registry import (
     Registry,
     State,
     entries_of,
-    read_registry,
     write_registry,
 )
-from dynamodb_counters._control.run_items import Run, typed_runs
+from dynamodb_counters._control.run_items import Run
 from dynamodb_counters._declarations import Declaration, flatten
-from dynamodb_counters._declarations.codec import definition, encode, same_definition
+from dynamodb_counters._declarations.codec import decode, definition, encode, same_definition
 from dynamodb_counters._fold.records import Change
 from dynamodb_counters.errors import CheckpointError
 from simulation.world import World
@@ -48,16 +47,6 @@ def registry_of(*declared: Any, state: State = COMPLETE, since: int = 0) -> Regi
         for entry in entries_of(flatten(declared))
     }
     return Registry(entries=entries)
-
-
-def founded(*declared: Any) -> World:
-    return World(*declared)
-
-
-def change(bench: World, name: str, state: State, **changed: Any) -> None:
-    registry = read_registry(bench.store)
-    entry = registry.entries[name]
-    assert write_registry(bench.store, registry, [(entry, entry.entering(state, bench.clock(), **changed))])
 
 
 # Entries
@@ -91,34 +80,26 @@ def test_a_definition_that_cannot_be_read_is_none_and_nothing_folds_it() -> None
 
 
 def test_a_change_of_what_is_not_as_it_was_read_is_refused_with_all_that_goes_with_it() -> None:
-    bench = founded(SHOPS, HOURS)
-    before = read_registry(bench.store)
-    change(bench, "shops", STALE)
-    after = read_registry(bench.store)
+    world = World(SHOPS, HOURS)
+    before = world.registry
+    world.enter("shops", STALE)
+    after = world.registry
     hours, shops = before.entries["hours"], before.entries["shops"]
     for changed in ((shops, None), (shops, shops.entering(WAITING, 9))):
-        assert not write_registry(bench.store, before, [(hours, hours.entering(STALE, 9)), changed])
-    assert not write_registry(bench.store, before, [(None, hours)])
-    assert read_registry(bench.store) == after
-
-
-def test_names_are_added_one_process_after_the_other() -> None:
-    bench = founded(SHOPS)
-    before = read_registry(bench.store)
-    assert write_registry(bench.store, before, (), attributes=typed_runs([Run("v1", "verify", 10**10, ("shops",))]))
-    assert not write_registry(bench.store, before, [(None, Entry("more", "", WAITING))], attributes={})
-    assert read_registry(bench.store).runs == (Run("v1", "verify", 10**10, ("shops",)),)
+        assert not write_registry(world.store, before, [(hours, hours.entering(STALE, 9)), changed])
+    assert not write_registry(world.store, before, [(None, hours)])
+    assert world.registry == after
 
 
 def test_a_first_deployment_has_a_limit_of_names_and_a_later_one_has_none() -> None:
     many = [replace(SHOPS, name=f"shops{number}", pk=f"S{number}#{{shop}}") for number in range(MOST_NAMES + 2)]
     with pytest.raises(CheckpointError, match=f"at most {MOST_NAMES} names, not {MOST_NAMES + 2}"):
-        founded(*many)
-    bench = founded(many[0])
+        World(*many)
+    world = World(many[0])
     for _ in range(2):
         # So many at once.
-        bench.deploy(*many)
-    assert len(read_registry(bench.store).entries) == MOST_NAMES + 2
+        world.deploy(*many)
+    assert len(world.registry.entries) == MOST_NAMES + 2
 
 
 # Runs and plans
@@ -166,19 +147,12 @@ def test_each_change_is_in_one_portion_of_the_names_whose_cut_it_is_past(monkeyp
 # Readers
 
 
-@pytest.mark.parametrize(("state", "is_complete"), [(WAITING, False), (FILLING, False), (COMPLETE, True)])
-def test_a_name_is_complete_in_one_state(state: State, *, is_complete: bool) -> None:
-    bench = founded(SHOPS)
-    change(bench, "shops", state)
-    assert bench.counters.get(SHOPS, SHOP).complete == is_complete
-
-
 def test_a_reader_sees_a_name_as_soon_as_it_is_registered() -> None:
-    bench = founded(SHOPS)
-    states = NameStates(bench.store)
+    world = World(SHOPS)
+    states = NameStates(world.store)
     with pytest.raises(UncountedError):
         states.complete(HOURS)
-    assert write_registry(bench.store, read_registry(bench.store), [(None, registry_of(HOURS).entries["hours"])])
+    assert write_registry(world.store, world.registry, [(None, registry_of(HOURS).entries["hours"])])
     assert states.complete(HOURS)
 
 
@@ -192,12 +166,12 @@ def test_a_changed_definition_is_refused_with_the_name_to_take(name: str, advice
 
 
 def test_a_reader_of_another_definition_is_refused_and_one_of_an_unreadable_one_is_not() -> None:
-    bench = founded(SHOPS)
+    world = World(SHOPS)
     with pytest.raises(UncountedError, match="'shops'"):
-        bench.counters.get(replace(SHOPS, on_expiry="subtract"), SHOP)
-    change(bench, "shops", COMPLETE, definition=LATER)
-    bench.clock.advance(FRESH)
-    assert bench.counters.get(SHOPS, SHOP).complete
+        world.counters.get(replace(SHOPS, on_expiry="subtract"), SHOP)
+    world.enter("shops", COMPLETE, definition=LATER)
+    world.clock.advance(FRESH)
+    assert world.counters.get(SHOPS, SHOP).complete
 
 
 # Definitions
@@ -210,6 +184,8 @@ def test_a_definition_lacks_thresholds_and_what_its_event_only_asks_of_writers()
     assert definition(watched) == SHOPS
     assert definition(replace(OVER, source=watched)) == OVER
     assert same_definition(watched, SHOPS)
+    [read] = decode(encode((watched,)))
+    assert read._thresholds == watched._thresholds != ()  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ import copy
 import datetime as datetime_module
 import json
 import pickle
-import string
 import subprocess
 import sys
 import zoneinfo
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import combinations
 from typing import Any, Literal
 
 import pytest
@@ -42,14 +42,12 @@ from dynamodb_counters import (
     TableKeys,
     Window,
 )
-from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations import Declaration, Direct, flatten, require_consistent
 from dynamodb_counters._declarations.codec import decode, encode
+from dynamodb_counters._declarations.composites import with_parts
+from dynamodb_counters._declarations.consistency import Declarable
 from dynamodb_counters._items.table_schema import is_reserved
 
-_NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_-]{0,20}", fullmatch=True).filter(lambda name: name != "quarantine")
-_FIELDS = st.lists(st.sampled_from(["url", "clientId", "a-b", "x_y"]), unique=True, max_size=3)
-_LITERALS = st.text(string.ascii_letters + "é\U0001f600 \"'$`\\", min_size=1, max_size=8)
-_TEMPLATES = st.builds(lambda text, fields: "#".join([text, *(f"{{{name}}}" for name in fields)]), _LITERALS, _FIELDS)
 _DURATIONS = st.timedeltas(timedelta(seconds=1), timedelta(days=36500))
 _ATTRIBUTES = st.text(min_size=1, max_size=6).filter(lambda name: not is_reserved(name) and "[]" not in name)
 _OPERANDS: st.SearchStrategy[Any] = st.one_of(
@@ -67,58 +65,6 @@ _CONDITIONS: st.SearchStrategy[Condition] = st.recursive(
     lambda inner: st.one_of(st.builds(Condition.__and__, inner, inner), inner.map(Condition.__invert__)),
     max_leaves=4,
 )
-_EVENTS = st.builds(Event, _NAMES, pk=_TEMPLATES, sk=_TEMPLATES, retention=st.none() | _DURATIONS)
-_ITEMS = st.builds(
-    Items,
-    _NAMES,
-    where=st.none() | _CONDITIONS,
-    pk=st.none() | _TEMPLATES,
-    keys=st.none() | st.sampled_from([TableKeys("id"), TableKeys("PK", "SK", ttl="expiresAt")]),
-)
-_MEASURES = st.one_of(st.just(Count()), st.builds(Sum, _ATTRIBUTES))
-_EXPIRY = st.sampled_from(["keep", "subtract"])
-_AGGREGATES = st.builds(
-    Aggregate,
-    name=_NAMES,
-    source=_EVENTS | _ITEMS,
-    pk=_TEMPLATES,
-    sk=_TEMPLATES,
-    measures=st.dictionaries(st.sampled_from(["n", "bytes", "a1"]), _MEASURES, min_size=1),
-    where=st.none() | _CONDITIONS,
-    on_expiry=_EXPIRY,
-)
-_COUNTERS = st.builds(
-    Counter,
-    name=_NAMES,
-    by=_FIELDS.map(lambda names: (*names, "at:day")),
-    measures=st.dictionaries(st.sampled_from(["n", "a1"]), st.just(Count()), min_size=1),
-    retention=st.none() | _DURATIONS,
-)
-_WINDOWS = st.builds(
-    Window,
-    name=_NAMES,
-    source=_EVENTS | _ITEMS,
-    pk=_TEMPLATES,
-    time=_ATTRIBUTES,
-    retention=st.none() | _DURATIONS,
-    measure=_MEASURES,
-    where=st.none() | _CONDITIONS,
-    late=st.sampled_from(["drop", "quarantine"]),
-    future_tolerance=st.none() | _DURATIONS,
-    on_expiry=_EXPIRY,
-)
-
-
-@given(st.lists(st.one_of(_AGGREGATES, _COUNTERS, _WINDOWS), max_size=4).map(tuple))
-def test_declarations_come_back_as_they_were(declarations: tuple[Declaration, ...]) -> None:
-    text = encode(declarations)
-
-    assert text.isascii()
-    assert decode(text) == declarations
-    # repr, unlike ==, distinguishes 1 from True and Decimal("1.50") from Decimal("1.5").
-    assert repr(decode(text)) == repr(declarations)
-    assert encode(decode(text)) == text
-
 
 _HIT = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7))
 _DAILY = Distinct("daily", Event("view", pk="V#{id}", sk="V"), pk="URL#{url}", sk="DAY#{at:day}", member="who")
@@ -225,13 +171,6 @@ _DECLARED: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("declared", _DECLARED, ids=lambda each: type(each).__name__)
-def test_a_declaration_has_the_hash_of_its_equals(declared: Any) -> None:
-    for other in (replace(declared), copy.deepcopy(declared), pickle.loads(pickle.dumps(declared))):
-        assert {other: 1}[declared] == 1
-    assert hash(replace(declared, name="other")) != hash(declared)
-
-
 @pytest.mark.parametrize(("declared", "name"), [(_VIEW, "attributes"), (_VIEWS, "measures")])
 def test_a_declaration_does_not_change(declared: Any, name: str) -> None:
     held = getattr(declared, name)
@@ -258,6 +197,8 @@ def test_a_declaration_does_not_change(declared: Any, name: str) -> None:
 
 _SHOWN: list[Any] = [
     *_DECLARED,
+    Aggregate("odd", _HIT, pk="é\U0001f600 \"'$`\\#{url}", sk="{a-b}#{x_y}", on_expiry="subtract", n=Count()),
+    Window("strict", _HIT, by="url", time="at", late="quarantine", future_tolerance=None, on_expiry="subtract"),
     Event("typed", key="id", version="id", attributes={"id": str, "n": list[Literal[1, 2]], "m": Attribute(_Inner)}),
     Event("hit", key=("page", "at"), packed=Packed("at")),
     Aggregate(
@@ -271,12 +212,39 @@ _SHOWN: list[Any] = [
 ]
 
 
+_COUNTED = [each for each in _SHOWN if isinstance(each, Aggregate | Window)]
+
+
+def _changed(declared: Any, where: Condition | None, retention: timedelta | None) -> Any:
+    if isinstance(declared, Counter):
+        return declared
+    source = declared.source
+    if isinstance(source, Event):
+        source = replace(source, retention=retention, attributes=None)
+    return replace(declared, source=source, where=where)
+
+
+@given(st.lists(st.builds(_changed, st.sampled_from(_COUNTED), st.none() | _CONDITIONS, st.none() | _DURATIONS)))
+def test_declarations_come_back_as_they_were(drawn: list[Declaration]) -> None:
+    declarations = tuple(drawn)
+    text = encode(declarations)
+
+    assert text.isascii()
+    assert decode(text) == declarations
+    # repr, unlike ==, distinguishes 1 from True and Decimal("1.50") from Decimal("1.5").
+    assert repr(decode(text)) == repr(declarations)
+    assert encode(decode(text)) == text
+
+
 @pytest.mark.parametrize("declared", _SHOWN, ids=lambda each: each.name)
-def test_the_repr_of_a_declaration_is_a_call_that_makes_it(declared: Any) -> None:
+def test_a_declaration_is_what_its_copies_and_the_call_of_its_repr_are(declared: Any) -> None:
     names = {"datetime": datetime_module, "zoneinfo": zoneinfo, "Decimal": Decimal}
     names |= {name: getattr(dynamodb_counters, name) for name in dynamodb_counters.__all__}
 
-    assert eval(repr(declared), names) == declared
+    copies = replace(declared), copy.deepcopy(declared), pickle.loads(pickle.dumps(declared))
+    for other in (*copies, eval(repr(declared), names)):
+        assert {other: 1}[declared] == 1
+    assert hash(replace(declared, name="other")) != hash(declared)
 
 
 def test_the_mappings_and_sequences_in_an_attribute_do_not_change() -> None:
@@ -289,3 +257,163 @@ def test_the_mappings_and_sequences_in_an_attribute_do_not_change() -> None:
     with pytest.raises(TypeError, match=r"dataclasses\.replace"):
         attribute.attributes["b"].attributes.clear()
     assert hash(Condition("eq", "a", [1])) == hash(Attr("a").eq(1))  # type: ignore[arg-type]
+
+
+# Keys and groups: no two declarations of a table share a name or could write one item
+
+
+_CLIENT_VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
+
+
+def test_the_name_of_a_distinct_means_its_members_too() -> None:
+    declared = Distinct("visitors", Event("view", key=("url", "time")), by="url", member="client")._parts
+    assert with_parts(["visitors"], declared) == {"visitors", "visitors-members"}
+
+
+def _utc(*parts: int) -> datetime:
+    return datetime(*parts, tzinfo=UTC)  # type: ignore[misc,arg-type]
+
+
+@pytest.mark.parametrize(
+    ("per", "tz", "moment", "start", "end"),
+    [
+        ("day", "Europe/Berlin", _utc(2026, 10, 25, 12), _utc(2026, 10, 24, 22), _utc(2026, 10, 25, 23)),
+        ("month", "Asia/Kathmandu", _utc(2026, 2, 1), _utc(2026, 1, 31, 18, 15), _utc(2026, 2, 28, 18, 15)),
+        (timedelta(minutes=7), "UTC", _utc(1970, 1, 1, 0, 7), _utc(1970, 1, 1, 0, 7), _utc(1970, 1, 1, 0, 14)),
+    ],
+)
+def test_a_period_begins_and_ends_where_its_calendar_says(
+    per: Any, tz: str, moment: datetime, start: datetime, end: datetime
+) -> None:
+    found = Quota("calls", limit=1, per=per, tz=tz)._period(moment.timestamp())
+
+    assert (found.start, found.end) == (start.timestamp(), end.timestamp())
+
+
+def _aggregate(name: str, pk: str, sk: str, source: Event = _CLIENT_VIEW) -> Aggregate:
+    return Aggregate(name, source, pk=pk, sk=sk, measures={"n": Count()})
+
+
+_BY_URL = _aggregate("views", "URL#{url}", "STATISTICS")
+
+
+def test_events_that_are_counted_may_be_given_again() -> None:
+    require_consistent((_BY_URL,), [_CLIENT_VIEW, Event("note", pk="NOTE#{url}", sk="{id}")])
+
+
+_N = {"n": Count()}
+_VISIT = Event("view", key=("url", "time", "clientId"))
+_TEMPLATED = Event("view", pk="URL#{url}#{lang}", sk="T#{time}")
+_OPEN = Event("view", pk="URL#{url}", sk="{time}")
+_BESTS = Aggregate("players", Event("path", key=("player", "path")), by="player", measures=_N)
+
+
+@pytest.mark.parametrize(
+    ("made", "pk", "sk"),
+    [
+        (_VISIT, "view#{url}", "view#{time}#{clientId}"),
+        (Event("sale", key="id"), "sale#{id}", "sale"),
+        (Aggregate("views", _VISIT, by="url", measures=_N), "view#{url}", "views"),
+        (Aggregate("daily", _VISIT, by=["url", "time:day"], measures=_N), "view#{url}", "daily#{time:day}"),
+        (Aggregate("visitors", _VISIT, by="clientId", measures=_N), "visitors#{clientId}", "visitors"),
+        (Aggregate("days", _VISIT, by=("time:day", "url"), measures=_N), "days#{time:day}", "days#{url}"),
+        (Aggregate("site", _VISIT, measures=_N), "site", "site"),
+        (Aggregate("tags", _VISIT, by="tags[]", measures=_N), "tags#{tags[]}", "tags"),
+        (Aggregate("views", _TEMPLATED, by=("url", "lang"), measures=_N), "URL#{url}#{lang}", "views"),
+        (Aggregate("views", _TEMPLATED, by="url", measures=_N), "views#{url}", "views"),
+        (Aggregate("views", _OPEN, by="url", measures=_N), "views#{url}", "views"),
+        (Aggregate("bests", _BESTS, by="player", measures=_N), "path#{player}", "bests"),
+        (Aggregate("all", Items("order", pk="C#{c}"), by="c", measures=_N), "all#{c}", "all"),
+        (Counter("stock", by=("sku", "at:day")), "stock#{sku}", "stock#{at:day}"),
+        (Window("hours", _VISIT, by="url", time="time"), "view#{url}", None),
+        (Window("hours", _VISIT, by=("url", "clientId"), time="time"), "hours#{url}#{clientId}", None),
+        (Window("hours", _VISIT, time="time"), "hours", None),
+        (Distinct("visitors", _VISIT, by="url", member="clientId"), "view#{url}", "visitors"),
+        (Distinct("visitors", _VISIT, member="clientId"), "visitors", "visitors"),
+    ],
+)
+def test_an_item_lies_next_to_its_source_if_that_names_the_group(made: Any, pk: str, sk: str | None) -> None:
+    assert (made.pk, getattr(made, "sk", None)) == (pk, sk)
+
+
+def test_templates_and_the_fields_that_make_them_are_the_same_declaration() -> None:
+    by = Aggregate("views", _VISIT, by="url", measures=_N)
+    assert by == Aggregate("views", _VISIT, pk="view#{url}", sk="views", measures=_N)
+    assert decode(encode((by,))) == (by,)
+    assert replace(by, measures={"m": Count()}).pk == by.pk
+    assert Quota("calls", limit=1, per="day", by="customer").by == ("customer",)
+
+
+_some_names = st.sampled_from(["a", "b", "a-b", "a_b", "ab", "MEMBER", "window", "LAYOUT", "T"])
+_plain = st.sampled_from(["a", "b", "c", "MEMBER"])
+_some_fields = st.lists(st.sampled_from(["a", "b", "c", "MEMBER", "a.b", "at:day"]), unique=True, max_size=4)
+_events = st.builds(Event, _some_names, key=st.lists(_plain, unique=True, min_size=1, max_size=4))
+_key_texts = st.text(st.sampled_from("ab#%~-MEMBER"), min_size=1, max_size=4)
+
+
+@st.composite
+def _declared(draw: st.DrawFn) -> tuple[Declarable, ...]:
+    event, found = draw(_events), list[Declarable]()
+    for name in draw(st.lists(_some_names, unique=True, min_size=1, max_size=4)):
+        fields = draw(_some_fields)
+        below: list[Event | Aggregate] = [event, *(one for one in found if isinstance(one, Aggregate))]
+        source = draw(st.sampled_from(below))
+        kind = draw(st.sampled_from(["aggregate", "window", "distinct", "counter"]))
+        if name == event.name:
+            continue
+        if kind == "window":
+            found.append(Window(name, event, by=fields, time="at"))
+        elif kind == "counter":
+            found.append(Counter(name, by=fields, n=Count()))
+        elif kind == "distinct":
+            found.append(Distinct(name, event, by=fields, member="member"))
+        else:
+            known = [field for field in fields if isinstance(source, Event) or field in source.fields]
+            found.append(Aggregate(name, source, by=known, measures={"n": Count()}))
+    return tuple(found)
+
+
+@given(_declared(), st.data())
+def test_no_two_declarations_share_an_item_if_fields_make_their_keys(
+    declared: tuple[Declarable, ...], data: st.DataObject
+) -> None:
+    parts = flatten(declared)
+    require_consistent(parts)
+    writers = {part.name: part for one in parts for part in (one, one.source) if not isinstance(part, Items | Direct)}
+    for one, two in combinations(writers.values(), 2):
+        keys = [
+            tuple(
+                template.render({name: data.draw(_key_texts) for name in template.fields})
+                for template in (part._pk_template, part._sk_template)
+            )
+            for part in (one, two)
+        ]
+        assert keys[0] != keys[1]
+
+
+def _packed_views(packed: Packed | None, **changes: Any) -> tuple[Declaration, ...]:
+    event = Event("view", pk="URL#{url}", sk="T#{time}", packed=packed)
+    return flatten([Aggregate("views", event, **{"pk": "SITE", "sk": "ALL", **changes})])
+
+
+def test_a_condition_cannot_look_at_what_a_packed_event_lacks() -> None:
+    for name in ("pk", "sk", "ttl"):
+        where = Attr("size").gt(1) & Attr(name).exists()
+        require_consistent(_packed_views(None, where=where))
+
+        with pytest.raises(InvalidArgumentError, match=f"invalid where='{name}'"):
+            _packed_views(Packed("time"), where=where)
+
+
+def test_a_packed_event_takes_the_keys_of_its_chunks_and_leaves_its_own() -> None:
+    packed, of_tenants = Packed("time"), Packed("time", parts=4, partition_by="url", tenant="url")
+    require_consistent(_packed_views(packed, pk="URL#{url}", sk="T#{time}"))
+    require_consistent(_packed_views(packed, pk="PACK#{url}#0#{time}", sk="A#{time}"))
+    for layout, pk, sk in (
+        (packed, "PACK#view#{url}", "A#{time}"),
+        (packed, "PACK#{url}", "LAYOUT"),
+        (of_tenants, "PACK#{url}#0#{time}", "A#{time}"),
+    ):
+        with pytest.raises(InvalidArgumentError, match="invalid pk="):
+            require_consistent(_packed_views(layout, pk=pk, sk=sk))
+    assert repr(decode(encode(_packed_views(of_tenants)))) == repr(_packed_views(of_tenants))

@@ -36,6 +36,7 @@ from dynamodb_counters import (
     Window,
 )
 from dynamodb_counters._declarations import flatten, require_consistent
+from dynamodb_counters._fold.plan import Plan
 from tests.unit.declarations.test_attributes import ORDER
 
 _VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
@@ -176,7 +177,9 @@ _REFUSED: list[tuple[Callable[[], object], str]] = [
     (_a(source="path"), "source='path': expected an Event or Items or Aggregate"),
     (_together(_one(source=PLAYERS)), "source='players': expected an aggregate that is declared with 'a'"),
     (_together(_one(), _one(pk="B")), "name='a': expected one declaration per name; rename one of the two"),
-    (_together(_one("a", pk="A#{player}"), _one("b", pk="A#TOTAL")), "pk='A#TOTAL': expected keys that cannot match items of 'a'; change those of 'b', or its name"),
+    (lambda: Plan((_one(), _one(pk="B"))), "name='a': expected one declaration per name"),
+    (_together(_one(pk="W#{url}", sk="WINDOW#{x}#H#{y}"), Window("w", PATH, pk="W#{url}", time="at")), "pk='W#{url}': expected keys that cannot match"),
+    (_together(_one("a", pk="A#{player}"), _one("m", pk="M"), _one("b", pk="A#TOTAL")), "pk='A#TOTAL': expected keys that cannot match items of 'a'; change those of 'b', or its name"),
     (_together(_one(pk="QUARANTINE#{player}")), "pk='QUARANTINE#{player}': expected a key that cannot match the reserved 'QUARANTINE#{number}'"),
     (_together(_one(pk="CHECKPOINT#{player}")), "pk='CHECKPOINT#{player}': expected a key that cannot match the reserved 'CHECKPOINT#{number}'"),
     (lambda: Sum("lines[].quantity"), "attribute='lines[].quantity': expected an attribute of the item, not of a list's members"),
@@ -222,6 +225,11 @@ _REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: Threshold("plan", PLAYERS, at=[]), 'at=[]: expected 1 to 20 ascending numbers'),
     (lambda: Threshold("plan", PLAYERS, at=[1, 1]), 'at=[1, 1]: expected 1 to 20 ascending numbers'),
     (lambda: Threshold("plan", PLAYERS, at=[_any(0.8)]), 'at=0.8: expected an int or Decimal (floats are not exact)'),
+    *(((lambda level=level: Threshold("plan", PLAYERS, at=[level])), f"at={level}: expected") for level in (Decimal("NaN"), Decimal("1E+126"), Decimal("1E-131"))),
+    (lambda: Threshold("plan", PLAYERS, at=[_any(None)]), "at=None: expected an int or Decimal"),
+    (lambda: Threshold("plan", PLAYERS, at=[1], burst=_any("most")), "burst='most': expected one of"),
+    (lambda: Threshold("plan", PLAYERS, at=[1], once=_any(1)), "once=1: expected True or False"),
+    (lambda: Threshold("", PLAYERS, at=[1]), "name='': expected"),
     (lambda: Threshold("plan", PLAYERS, at=[1], measure="units"), "measure='units': expected a Count, Sum or Average of 'players': paths"),
     (lambda: Threshold("plan", PLAYERS, at=[1], direction=_any("above")), "direction='above': expected one of 'up', 'down', 'both'"),
     (_together(_one(pk="PLAYER#{player}", sk="PATH#{x}")), "pk='PLAYER#{player}': expected keys that cannot match items of 'path'; change those of 'a', or its name"),

@@ -10,7 +10,6 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Histogram, Sum
 from dynamodb_counters._http.resources import CountResources
-from dynamodb_counters._items.conditions import number_reader, text_reader
 from dynamodb_counters.testing import QuarantinedRecordsError
 from simulation.counters_in_memory import counters_in_memory
 from tests.unit.cli.in_process import run
@@ -62,11 +61,6 @@ def test_the_bin_below_is_shown_in_json_and_by_commands() -> None:
         get = run("get", "speed", "--table=counters", client=counters.client, clock=counters.clock)
     assert shown["measures"]["ms"] == {"<0": 1, "0": 1, "50": 0}
     assert [line.split()[1:] for line in get.out.splitlines()][-3:] == [["<0", "1"], ["0", "1"], ["50", "0"]]
-
-
-@pytest.mark.parametrize("image", [{}, {"a": {"NULL": True}}])
-def test_a_default_stands_for_what_is_missing_or_null(image: Any) -> None:
-    assert (text_reader("a?none")(image), number_reader("a", default=7)(image)) == ("none", 7)
 
 
 @pytest.mark.parametrize("value", ["7", True, [7]])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,9 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Attr, Count, Event, Sum, Window
-from dynamodb_counters._fold.fold import Delta, fold
+from dynamodb_counters._declarations import flatten
+from dynamodb_counters._fold import contributions
+from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES
+from dynamodb_counters._fold.fold import Delta, Folded, fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import MAX_TTL_AGE, Change, changes_of, single_image
+from dynamodb_counters._fold.updates import Update
+from dynamodb_counters.exactly_once import Watermark
+from tests.cpu_time import cpu_seconds_below
+from tests.unit.fold.buckets import JOB
+from tests.unit.fold.buckets import fold as fold_window
 from tests.unit.fold.streams import NOW, Image, Record, Shard, image, record
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
@@ -19,6 +29,7 @@ _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n
 _LIVE = Aggregate("live", _VIEW, pk="LIVE", sk="LIVE", measures={"n": Count()}, on_expiry="subtract")
 _BIG = Aggregate("big", _VIEW, pk="BIG", sk="BIG", measures={"n": Count()}, where=Attr("bytes").ge(100))
 _RECENT = Window("recent", _VIEW, pk="URL#{url}", time="at")
+_BYTES = Aggregate("size", _VIEW, pk="SIZE", sk="SIZE", measures={"bytes": Sum("bytes")})
 
 
 def _view(url: str = "/", size: int = 1, at: int = NOW) -> Image:
@@ -31,9 +42,17 @@ def _measures(records: list[Record], *declarations: Any) -> dict[Any, Any]:
     return {delta.ref: delta.measures for delta in folded.deltas}
 
 
-@pytest.mark.parametrize("new", [{"note": {"S": "seen"}}, {"bytes": {"N": "1.0"}}])
-def test_a_change_that_concerns_no_measure_causes_no_write(new: Image) -> None:
-    assert _measures([record(1, _view() | new, _view())], _VIEWS, _LIVE, _BIG, _RECENT) == {}
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        (_view() | {"note": {"S": "seen"}}, _view()),
+        (_view() | {"bytes": {"N": "1.0"}}, _view()),
+        (_view(size=0), None),
+    ],
+)
+def test_a_change_that_concerns_no_measure_causes_no_write(new: Image, old: Image | None) -> None:
+    counting = () if old is None else (_VIEWS, _LIVE, _BIG, _RECENT)
+    assert _measures([record(1, new, old)], _BYTES, *counting) == {}
 
 
 @pytest.mark.parametrize(
@@ -94,17 +113,11 @@ def test_only_the_ttl_process_makes_expiries(identity: Any) -> None:
     assert _measures([deletion], _VIEWS) == {("views", ("/",)): {"n": -1, "bytes": -1}}
 
 
-def test_the_stream_counts_what_a_transaction_has_inserted_in_all_that_it_has_not_counted_in() -> None:
+def test_the_stream_counts_an_insertion_in_all_that_its_transaction_has_not_counted_in() -> None:
     once = image("view#once", url="/", bytes=1) | {"_in": {"SS": ["live"]}}
 
     assert _measures([record(1, once)], _VIEWS, _LIVE) == _measures([record(1, _view())], _VIEWS)
     assert _measures([record(1, None, once)], _VIEWS, _LIVE) == _measures([record(1, None, _view())], _VIEWS, _LIVE)
-
-
-def test_a_sum_of_zero_alone_causes_no_write() -> None:
-    size = Aggregate("size", _VIEW, pk="SIZE", sk="SIZE", measures={"bytes": Sum("bytes")})
-
-    assert _measures([record(1, _view(size=0))], size) == {}
 
 
 _DECLARATIONS = (
@@ -259,3 +272,104 @@ def test_folding_above_applied_through_is_folding_the_later_records(shard: Shard
         if origin in above:
             one, two = above[origin], later[origin]
             assert (one.first, one.last, one.measures) == (two.first, two.last, two.measures)
+
+
+# Limits of what one image may ask of the table, and of what a batch does: one update a touched group and bucket
+
+
+_BY_URL = Aggregate("by_url", _VIEW, pk="URL#{url}", sk="S", measures={"n": Count()})
+_BY_TAGS = Aggregate("by_tags", _VIEW, pk="TAG#{tags[]}", sk="CAT#{cats[]}", measures={"n": Count()})
+_JOBS = Window("jobs", JOB, pk="CUSTOMER#{customer}", time="at", future_tolerance=None)
+_MONTH = replace(_JOBS, longest=timedelta(days=30))
+_FINE = replace(_MONTH, precision=timedelta(seconds=1))
+
+
+def _tagged(url: str = "/", **lists: int) -> Image:
+    members = {name: {"L": [{"S": f"{name}{index}"} for index in range(size)]} for name, size in lists.items()}
+    return image("view", url=url, id="1", at=NOW) | members
+
+
+def _fold(declared: Any, *images: Image) -> Folded:
+    return fold(Plan(flatten([declared])), changes_of([record(n, new) for n, new in enumerate(images, 1)]))
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        Aggregate("pair", _VIEW, pk="PAIR#{url}", sk="ID#{id}", measures={"n": Count()}),
+        Aggregate("each", _VIEW, pk="URL#{url}", sk="TAG#{tags[]}", measures={"n": Count()}),
+        Window("window", _VIEW, pk="URL#{url}", time="at"),
+    ],
+    ids=lambda declared: declared.name,
+)
+@pytest.mark.parametrize("character", ["x", "é", "\U0001f600"])
+def test_a_group_is_as_long_as_its_item_can_afford(declared: Any, character: str) -> None:
+    rest = "1tags0" if declared.name in ("pair", "each") else ""
+    longest = character * ((MAX_GROUP_BYTES - len(rest)) // len(character.encode()))
+
+    kept = _fold(declared, _tagged(longest, tags=1))
+    refused = _fold(declared, _tagged(tags=1), _tagged(longest + "x" * 10, tags=1), _tagged(tags=1))
+
+    assert (len(kept.deltas) > 0, kept.unfoldable) == (True, [])
+    [held] = refused.unfoldable
+    assert "invalid group" in held.reason
+    assert f"expected at most {MAX_GROUP_BYTES} bytes" in held.reason
+    assert len(held.reason) < 500
+    assert all(max(map(len, map(str, delta.group)), default=0) < 50 for delta in refused.deltas)
+
+
+def test_a_delta_quarantined_before_the_limit_returns_to_quarantine() -> None:
+    delta = "by_url", ("x" * (MAX_GROUP_BYTES + 1),), (("n", 1),)
+
+    folded = fold(Plan((_BY_URL,)), [Change(record(1, _tagged()), delta=delta)])
+
+    assert (folded.deltas, len(folded.unfoldable)) == ([], 1)
+
+
+def test_an_image_touches_as_many_groups_as_declared() -> None:
+    declared = replace(_BY_TAGS, max_groups=12)
+
+    assert len(_fold(declared, _tagged(tags=3, cats=4)).deltas) == 12
+    folded = _fold(declared, _tagged(tags=1, cats=13), _tagged(tags=2, cats=2))
+
+    assert len(folded.deltas) == 4
+    [held] = folded.unfoldable
+    assert "invalid group 'tags[]', 'cats[]': expected at most 12 groups of 'by_tags' per item, found 13" in held.reason
+
+
+def test_too_many_groups_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    def made(*_: Any) -> None:
+        raise AssertionError("36 million groups")
+
+    monkeypatch.setattr(contributions, "product", made)
+
+    folded = _fold(_BY_TAGS, _tagged(tags=6_000, cats=6_000))
+
+    assert (folded.deltas, len(folded.unfoldable)) == ([], 1)
+
+
+def test_a_correction_of_many_groups_is_compared_in_no_time() -> None:
+    declared = replace(_BY_TAGS, sk="S", max_groups=10_000)
+    old, new = _tagged(tags=10_000), _tagged(tags=9_999)
+    new["tags"]["L"].reverse()
+
+    with cpu_seconds_below(1):
+        folded = fold(Plan((declared,)), changes_of([record(1, new, old)]))
+
+    assert [(delta.group, delta.measures) for delta in folded.deltas] == [(("tags9999",), {"n": -1})]
+
+
+_START = NOW // 86_400 * 86_400
+
+
+def test_the_largest_update_is_within_an_expressions_4_kb() -> None:
+    deltas = fold_window(_FINE, [(_START + place * 13, 1) for place in range(86_400 // 13)], NOW).deltas
+    watermark = Watermark("shardId-1")
+    longest = 0
+    for delta in deltas:
+        update = Update(delta.layout, delta.group, delta.measures, "")
+        update.attributes[watermark.name] = watermark.bound(1)
+        request = update.request("table", (watermark.name, watermark.bound(1)))
+        longest = max(longest, len(request["UpdateExpression"]))
+
+    assert longest < 4096

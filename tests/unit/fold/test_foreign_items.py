@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -19,7 +20,6 @@ from tests.unit.fold.streams import NOW, TTL_IDENTITY, record
 KEYS = TableKeys("PK", "SK", ttl="expiresAt")
 ORDER = Items("order", pk="CUSTOMER#{customer}", sk="ORDER#{day}#{number}", keys=KEYS)
 ORDERS = Aggregate("orders", ORDER, pk="CUSTOMER#{customer}", sk="DAY#{day}", measures={"n": Count()})
-LIVE = Aggregate("live", ORDER, pk="LIVE", sk="ALL", measures={"n": Count()}, on_expiry="subtract")
 
 _TEXTS = st.text(max_size=5)
 _KEYS = st.one_of(_TEXTS, st.builds("CUSTOMER#{}".format, _TEXTS), st.builds("CUSTOMER#{}#{}".format, _TEXTS, _TEXTS))
@@ -83,23 +83,19 @@ def test_fields_come_before_attributes_and_keys_of_another_type_do_not_match() -
 
 
 @pytest.mark.parametrize(
-    ("attribute", "left"),
-    [("expiresAt", {}), ("ttl", {(): {"n": -1}})],
+    ("source", "attribute", "left"),
+    [
+        (ORDER, "expiresAt", {}),
+        (ORDER, "ttl", {(): {"n": -1}}),
+        (Items("row", keys=TableKeys("PK", "SK")), "ttl", {(): {"n": -1}}),
+    ],
 )
-def test_an_item_expires_by_the_ttl_of_its_own_table(attribute: str, left: dict[Any, Any]) -> None:
-    kept = Aggregate("kept", ORDER, pk="KEPT", sk="ALL", measures={"n": Count()})
+def test_an_item_expires_by_the_ttl_of_its_own_table(source: Items, attribute: str, left: dict[Any, Any]) -> None:
+    kept = Aggregate("kept", source, pk="KEPT", sk="ALL", measures={"n": Count()})
     gone = record(2, None, order() | {attribute: {"N": str(NOW - 10)}})
     assert counted(kept, gone) == left
-    assert counted(LIVE, gone) == {(): {"n": -1}}
-    assert counted(kept, {**record(3, None, order()), "userIdentity": TTL_IDENTITY}) == {}
-
-
-def test_without_a_ttl_only_dynamodb_says_that_an_item_has_expired() -> None:
-    rows = Items("row", keys=TableKeys("PK", "SK"))
-    kept = Aggregate("kept", rows, pk="KEPT", sk="ALL", measures={"n": Count()})
-    passed = order(ttl={"N": str(NOW - 10)})
-    assert counted(kept, record(1, None, passed)) == {(): {"n": -1}}
-    assert counted(kept, {**record(1, None, passed), "userIdentity": TTL_IDENTITY}) == {}
+    assert counted(replace(kept, on_expiry="subtract"), gone) == {(): {"n": -1}}
+    assert counted(kept, {**gone, "userIdentity": TTL_IDENTITY}) == {}
 
 
 USER = Items("User", where=Attr("_type").eq("User"))

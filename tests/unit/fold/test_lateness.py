@@ -14,22 +14,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamodb_counters import Distinct, Event, InvalidArgumentError, Sum, Window
+from dynamodb_counters import Distinct, Event, Sum, Window
 from dynamodb_counters._assumptions import GROUP_KEPT, GUARANTEE, LONGEST_INVOCATION, SKEW, WIDE_MARGIN
+from dynamodb_counters._declarations import flatten
+from dynamodb_counters._fold.fold import Folded
 from dynamodb_counters._fold.fold import fold as fold_changes
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._fold.updates import Update
-from simulation.night import NIGHT
-from tests.unit.fold.buckets import JOB, Buckets, fold
-from tests.unit.fold.streams import image, record
+from tests.unit.fold.buckets import JOB, fold
+from tests.unit.fold.streams import Record, image, record
 
-_C = {"customer": "c"}
 _DAY = 86_400
 _MAY = int(datetime(2026, 5, 1, tzinfo=UTC).timestamp())
 _JOBS = Window("jobs", JOB, pk="CUSTOMER#{customer}", time="at", future_tolerance=None)
 _AMOUNTS = replace(_JOBS, measure=Sum("amount"))
-_25_HOURS = timedelta(hours=25)
 _MONTH = replace(_JOBS, retention=timedelta(days=31), longest=timedelta(days=30))
 
 # precision, its finest bucket: what decides whether an event is late
@@ -80,48 +79,13 @@ def test_a_late_event_is_quarantined_where_the_window_says_so() -> None:
     assert "too late" in refused.unfoldable[0].reason
 
 
-@pytest.mark.parametrize("limit", [{"retention": _25_HOURS}, {"future_tolerance": timedelta(0)}])
-def test_a_record_without_a_time_cannot_be_judged(limit: Any) -> None:
-    assert fold(replace(_JOBS, **limit), [(_MAY, 1)], None).unfoldable
-
-
 def test_a_sum_of_zero_makes_no_bucket() -> None:
     assert fold(_AMOUNTS, [(0, 0)]).deltas == []
-
-
-@pytest.mark.parametrize("precision", [precision for precision, _ in _FINEST])
-def test_no_read_misses_an_event_that_was_late(precision: timedelta) -> None:
-    # Every moment of two months either counts, or no window that is allowed can hold it.
-    window = replace(_MONTH, precision=precision)
-    now = _MAY + 61 * _DAY + 5_000
-    for at in range(_MAY, now, 50_021):
-        buckets = Buckets(now)
-        folded = fold(window, [(at, 1)], now)
-        buckets.write(folded)
-        span = (datetime.fromtimestamp(at, UTC), datetime.fromtimestamp(now, UTC))
-        if folded.late:
-            with pytest.raises(InvalidArgumentError, match="retains no more"):
-                buckets.counters.window(window, _C).between(*span)
-        elif at >= now - 31 * _DAY:
-            assert buckets.counters.window(window, _C).between(*span).count == 1
-
-
-def test_buckets_that_ttl_deletes_are_never_needed() -> None:
-    buckets = Buckets()
-    moments = [(_MAY + hour * 3600, 1) for hour in range(60 * 24)]
-    buckets.write(fold(_MONTH, moments, _MAY))
-    for now in range(_MAY + 31 * _DAY, _MAY + 60 * _DAY, 36_001 if NIGHT else 100_001):
-        buckets.now = now
-        before = buckets.counters.window(_MONTH, _C).last(timedelta(days=31))
-        buckets.expire()
-        assert buckets.counters.window(_MONTH, _C).last(timedelta(days=31)) == before
-        assert before.count > 700
 
 
 VIEW = Event("view", pk="VIEW#{id}", sk="VIEW")
 START = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
 LENGTHS = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}
-MARCH = timedelta(days=31)
 
 _tiers = st.sampled_from([*LENGTHS, "month"])
 _moments = st.integers(START, START + 800 * _DAY)
@@ -144,13 +108,20 @@ def _end(tier: str, at: int) -> int:
     return at // length * length + length
 
 
+def _counted(visitors: Distinct, *records: Record) -> Folded:
+    return fold_changes(Plan(visitors._parts), changes_of(records))
+
+
+def _seen(at: int, created: float | None) -> Record:
+    return record(1, image("view", at=at, client="ann"), created=created)
+
+
 @given(_tiers, _moments, _retentions, st.integers(-400 * _DAY, 3 * _DAY) | st.integers(-2, 2))
 def test_an_event_counts_until_its_buckets_end_and_the_retention(
     tier: str, at: int, retention: timedelta, after: int
 ) -> None:
     closes = _end(tier, at) + int(retention.total_seconds())
-    plan = Plan(_visitors(tier, retention)._parts)
-    folded = fold_changes(plan, changes_of([record(1, image("view", at=at, client="ann"), created=closes + after)]))
+    folded = _counted(_visitors(tier, retention), _seen(at, closes + after))
 
     assert ([delta.measures for delta in folded.deltas], folded.late) == (([{"items": 1}], 0) if after < 0 else ([], 1))
 
@@ -158,18 +129,10 @@ def test_an_event_counts_until_its_buckets_end_and_the_retention(
 @given(_tiers, _moments, _retentions)
 def test_a_members_item_outlives_all_that_can_count_in_it(tier: str, at: int, retention: timedelta) -> None:
     closes = _end(tier, at) + int(retention.total_seconds())
-    [delta] = fold_changes(
-        Plan(_visitors(tier, retention)._parts),
-        changes_of([record(1, image("view", at=at, client="ann"), created=closes - 1)]),
-    ).deltas
+    [delta] = _counted(_visitors(tier, retention), _seen(at, closes - 1)).deltas
     layout, request = delta.layout, Update(delta.layout, delta.group, delta.measures, "").request("table")
-    [ttl] = [
-        request["ExpressionAttributeValues"][value]["N"]
-        for name, value in zip(
-            request["ExpressionAttributeNames"].values(), request["ExpressionAttributeValues"], strict=False
-        )
-        if name == "ttl"
-    ]
+    names, values = request["ExpressionAttributeNames"], request["ExpressionAttributeValues"]
+    [ttl] = [values[value]["N"] for name, value in zip(names.values(), values, strict=False) if name == "ttl"]
 
     assert int(ttl) == layout.expires_at(delta.group) == closes + GROUP_KEPT
     # The last record in time, folded as late as any, by the slowest invocation, whose clock is wrong.
@@ -207,16 +170,23 @@ def test_a_member_has_what_came_in_time(history: list[tuple[int, tuple[str, int]
             if found is not None and START + created < _end("day", int(found["at"]["N"])) + _DAY:
                 group = datetime.fromtimestamp(int(found["at"]["N"]), UTC).date().isoformat(), found["client"]["S"]
                 expected[group] = expected.get(group, 0) + sign
-    folded = fold_changes(Plan(_visitors("day", retention)._parts), changes_of(records))
+    folded = _counted(_visitors("day", retention), *records)
 
     counted = {delta.group: delta.measures["items"] for delta in folded.deltas}
     assert {group: n for group, n in counted.items() if n} == {group: n for group, n in expected.items() if n}
 
 
-def test_a_record_without_a_time_counts_in_no_group_with_a_retention() -> None:
-    plan = Plan(_visitors("day", MARCH)._parts)
-    [unfoldable] = fold_changes(
-        plan, changes_of([record(1, image("view", at=START, client="ann"), created=None)])
-    ).unfoldable
+@pytest.mark.parametrize(
+    "declared",
+    [
+        replace(_JOBS, retention=timedelta(hours=25)),
+        replace(_JOBS, future_tolerance=timedelta(0)),
+        _visitors("day", timedelta(days=31)),
+    ],
+)
+def test_a_record_without_a_time_cannot_be_judged(declared: Any) -> None:
+    [kind] = {part.source.name for part in flatten([declared])[:1]}
+    made = record(1, image(kind, customer="c", at=START, client="ann"), created=None)
+    [unfoldable] = fold_changes(Plan(flatten([declared])), changes_of([made])).unfoldable
 
     assert "ApproximateCreationDateTime" in unfoldable.reason

@@ -10,8 +10,8 @@ from botocore.exceptions import ClientError
 
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory.client_errors import failure
-from tests.exactly_once.test_backfill import REVENUE, Orders
 from tests.exactly_once.test_run_commands import verified, work
+from tests.exactly_once.test_runs import REVENUE, Orders
 from tests.exactly_once.test_verdicts import VIEWS, Site
 from tests.unit.handlers.conftest import Load, Metered
 

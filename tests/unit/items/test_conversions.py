@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamodb_counters import Aggregate, Count, Counter, Counters, Event, Sum
+from dynamodb_counters import Aggregate, Count, Counter, Event, Sum
 from dynamodb_counters._items.conditions import text_reader
 from dynamodb_counters._items.conversions import (
     EXACT,
@@ -30,8 +30,7 @@ from dynamodb_counters._items.derived_fields import expected_text
 from dynamodb_counters._timeline.tiers import seconds_of, utc
 from dynamodb_counters._writes.event_items import typed_item
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
-from simulation.clock import VirtualClock
-from simulation.memory_table import MemoryTable
+from simulation.world import World
 
 _ELSEWHERE = timezone(timedelta(hours=5, minutes=30))
 _MOMENTS = st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
@@ -130,13 +129,8 @@ _TOTALS = Aggregate("totals", _SALE, pk="DAY#{day}", sk="TOTAL", measures={"n": 
 _SOLD = Counter("sold", by="day")
 
 
-@pytest.fixture
-def counters() -> Counters:
-    table: Any = MemoryTable(VirtualClock(), 1, 1)
-    return Counters(table.name, client=table)
-
-
-def test_every_door_knows_an_event_by_the_same_key(counters: Counters) -> None:
+def test_every_door_knows_an_event_by_the_same_key() -> None:
+    counters = World(founds=False).counters
     typed = {"day": date(2026, 11, 20), "id": _ID, "price": 9.99}
     plain = {"day": "2026-11-20", "id": str(_ID), "price": Decimal("9.99")}
 

@@ -11,9 +11,12 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Counters, Distinct, Event, InvalidArgumentError, Packed, Window
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, LAYOUT
+from dynamodb_counters._reads.group_reads import GroupReads
 from dynamodb_counters._reads.question import Position
+from dynamodb_counters._table import Table
 from simulation.memory_table import MemoryTable
 from simulation.world import World
+from tests.unit.writes.clients import ScriptedClient, scripted_table
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -25,6 +28,8 @@ URL = {"url": "/"}
 
 Read = Callable[[Counters, bool], object]
 READS: dict[str, Read] = {
+    "get": lambda counters, consistent: counters.get(VIEWS, URL, consistent=consistent),
+    "get_many": lambda counters, consistent: counters.get_many([(VIEWS, URL)] * 2, consistent=consistent),
     "groups": lambda counters, consistent: [*counters.groups(VIEWS, URL, consistent=consistent)],
     "events": lambda counters, consistent: [*counters.events(VIEW, URL, consistent=consistent)],
     "packed events": lambda counters, consistent: [*counters.events(HIT, consistent=consistent)],
@@ -45,11 +50,12 @@ def queries() -> list[dict[str, Any]]:
 @pytest.fixture
 def counters(queries: list[dict[str, Any]]) -> Counters:
     table = MemoryTable(NOW.timestamp)
-    for name in ("query", "get_item"):
+    for name in ("query", "get_item", "batch_get_item"):
         send = getattr(table, name)
 
         def noted(send: Any = send, **request: Any) -> Any:
-            queries.append(request)
+            [keys] = request.get("RequestItems", {table.name: None}).values()
+            queries.append(request if keys is None else {"Key": keys["Keys"][0], **keys})
             return send(**request)
 
         setattr(table, name, noted)
@@ -177,3 +183,68 @@ def test_a_listing_after_all_sort_keys_is_empty_and_asks_nothing(
     counters: Counters, queries: list[dict[str, Any]]
 ) -> None:
     assert (list(counters.events(VIEW, url="/", after="U")), queries) == ([], [])
+
+
+# What DynamoDB leaves unprocessed is asked for again, and never taken for zero
+
+
+_VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
+_VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count()})
+
+
+class _Reads(GroupReads):
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+
+def _answer(arguments: dict[str, Any], most: int) -> dict[str, Any]:
+    """Answer for the first keys: the group 7 has the count 7."""
+    keys = arguments["RequestItems"]["table"]["Keys"]
+    items = [{**key, "n": {"N": key["pk"]["S"].removeprefix("URL#")}} for key in keys[:most]]
+    rest = {"table": {"Keys": keys[most:]}} if keys[most:] else {}
+    return {"Responses": {"table": items}, "UnprocessedKeys": rest}
+
+
+def _groups(count: int) -> list[tuple[Aggregate, dict[str, object]]]:
+    return [(_VIEWS, {"url": str(number)}) for number in range(count)]
+
+
+def test_unprocessed_keys_are_asked_for_again_after_a_pause() -> None:
+    client = ScriptedClient(batch_get_item=[lambda arguments: _answer(arguments, 4)] * 3)
+    pauses: list[float] = []
+
+    groups = _Reads(scripted_table(client, pauses)).get_many(_groups(10), consistent=False)
+
+    assert [group.measures["n"] for group in groups] == list(range(10))
+    assert [len(arguments["RequestItems"]["table"]["Keys"]) for _, arguments in client.calls] == [10, 6, 2]
+    assert len(pauses) == 2
+
+
+def test_keys_that_stay_unprocessed_are_an_error_not_a_zero() -> None:
+    client = ScriptedClient(batch_get_item=[lambda arguments: _answer(arguments, 0)] * 50)
+
+    with pytest.raises(Exception, match="2 keys stayed unread"):
+        _Reads(scripted_table(client)).get_many(_groups(2), consistent=False)
+    assert len(client.calls) < 50
+
+
+def test_a_call_asks_for_a_hundred_keys_at_most() -> None:
+    client = ScriptedClient(batch_get_item=[lambda arguments: _answer(arguments, 100)] * 3)
+
+    groups = _Reads(scripted_table(client)).get_many(_groups(250), consistent=False)
+
+    assert [group.measures["n"] for group in groups] == list(range(250))
+    assert sorted(len(arguments["RequestItems"]["table"]["Keys"]) for _, arguments in client.calls) == [50, 100, 100]
+
+
+def test_a_key_asked_for_twice_is_read_once() -> None:
+    client = ScriptedClient(batch_get_item=[lambda arguments: _answer(arguments, 100)])
+
+    groups = _Reads(scripted_table(client)).get_many([*_groups(2), *_groups(2)], consistent=False)
+
+    assert [group.measures["n"] for group in groups] == [0, 1, 0, 1]
+    assert len(client.calls[0][1]["RequestItems"]["table"]["Keys"]) == 2
+
+
+def test_no_groups_cause_no_call() -> None:
+    assert _Reads(scripted_table(ScriptedClient())).get_many([], consistent=False) == []

@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import InvalidArgumentError, Leases, Quota
-from dynamodb_counters._table import Table
-from tests.unit.writes.conftest import Site
+from simulation.world import World
 
 CALLS = Quota("calls", limit=300, per="day", by=("customer",), portion=50)
 ONE, TWO = {"customer": "1"}, {"customer": "2"}
 
 
-class Processes(Site):
+class Processes(World):
     def leases(self, quota: Quota = CALLS, group: dict[str, str] | None = None) -> Leases:
-        return self.process().leases(quota, group or ONE)
+        return self.reader().leases(quota, group or ONE)
 
     @property
     def reserved(self) -> list[int]:
@@ -27,7 +26,7 @@ class Processes(Site):
 
 @pytest.fixture
 def processes() -> Processes:
-    return Processes()
+    return Processes(founds=False)
 
 
 def _take_all(leases: Leases) -> int:
@@ -102,7 +101,7 @@ def test_a_lower_limit_holds_for_those_who_know_it(processes: Processes) -> None
 
 def test_writes_that_nothing_is_in_the_way_of_are_followed_by_no_pause(processes: Processes) -> None:
     pauses: list[float] = []
-    leases = Leases(Table("counters", processes.table, clock=processes.clock, sleep=pauses.append), CALLS, ONE)
+    leases = Leases(processes.reached(sleep=pauses.append), CALLS, ONE)
     assert [leases.take() for _ in range(10)] == [True] * 10
     leases.release()
     assert (pauses, processes.reserved) == ([], [10])
@@ -119,4 +118,4 @@ def test_writes_that_nothing_is_in_the_way_of_are_followed_by_no_pause(processes
 )
 def test_leases_that_are_none_are_refused(processes: Processes, quota: Any, values: Any, n: Any, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"^invalid {message}"):
-        processes.process().leases(quota, values).take(n)
+        processes.reader().leases(quota, values).take(n)

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from boto3.dynamodb.types import TypeSerializer
+from botocore.exceptions import (
+    ClientError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    ReadTimeoutError,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dynamodb_counters
 from dynamodb_counters import (
     Aggregate,
     Count,
+    Counter,
     Counters,
     Event,
     InvalidArgumentError,
@@ -23,16 +37,22 @@ from dynamodb_counters import (
     OutcomeStatus,
     Packed,
     RejectedEventError,
+    Sum,
     UnavailableError,
+    Window,
 )
+from dynamodb_counters._assumptions import LONGEST_REQUEST, TRIES
 from dynamodb_counters._items.conversions import require_storable
-from dynamodb_counters._writes.accept import differing
+from dynamodb_counters._writes.accept import accept, accept_many, differing
+from dynamodb_counters._writes.direct_counts import MAX_COUNTED, increment, record_once
 from dynamodb_counters._writes.event_items import typed_item
 from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE
-from simulation.clock import EPOCH
-from tests.unit.writes.clients import ScriptedClient, failure
-from tests.unit.writes.conftest import Site
+from simulation.clock import EPOCH, VirtualClock
+from simulation.memory.client_errors import failure
+from simulation.world import World
+from tests.unit.writes.clients import ScriptedClient, cancelled, scripted_table
 
+_failed = partial(failure, "PutItem")
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _HIT = Event("hit", pk="URL#{url}", sk="{at}#{id}", retention=timedelta(days=1), packed=Packed(time="at"))
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="N", measures={"n": Count()})
@@ -60,27 +80,10 @@ def _scripted(**scripts: Any) -> Counters:
     return Counters("table", client=client)
 
 
-@pytest.mark.parametrize(
-    ("values", "field", "text"),
-    [
-        ({"url": "/"}, "id", "invalid id=None: expected a value for 'ID#{id}'"),
-        ({**_ONE, "price": object}, "price", "invalid price=<class 'object'>: expected a value DynamoDB can store"),
-        ({**_ONE, "ttl": 1}, "values", r"invalid values='ttl': expected attribute names that are not reserved"),
-        (None, "values", "invalid values=None: expected a mapping"),
-    ],
-)
-def test_one_event_that_cannot_be_accepted_raises(values: Any, field: str, text: str) -> None:
-    for write in (_scripted().accept, partial(_scripted().record_once, declarations=[_VIEWS])):
-        with pytest.raises(RejectedEventError) as refused:
-            write(_VIEW, values)
-        assert str(refused.value).startswith(text)
-        assert (refused.value.argument, isinstance(refused.value, InvalidArgumentError)) == (field, True)
-
-
 def test_an_event_that_dynamodb_refuses_raises_with_its_reason() -> None:
-    counters = _scripted(put_item=[failure("ValidationException", "PutItem")])
+    counters = _scripted(put_item=[_failed("ValidationException")])
 
-    with pytest.raises(RejectedEventError, match=r"\(ValidationException\) .*: ValidationException by script$"):
+    with pytest.raises(RejectedEventError, match=r"\(ValidationException\) .*: injected$"):
         counters.accept(_VIEW, _ONE)
 
 
@@ -107,13 +110,11 @@ def test_a_table_without_a_name_is_refused_by_the_argument_it_has() -> None:
             Counters(wrong)
 
 
-@pytest.fixture
-def outcomes(counters: Counters) -> Outcomes:
+def test_many_outcomes_are_distinguished_and_summed_up_and_raise_for_the_first_rejected(counters: Counters) -> None:
     counters.accept(_VIEW, {**_ONE, "n": 1})
-    return counters.accept_many(_VIEW, [{**_ONE, "n": 1}, {"url": "/"}, {**_ONE, "n": 2}, {**_ONE, "id": 2}, {"id": 1}])
+    views: list[dict[str, Any]] = [{**_ONE, "n": 1}, {"url": "/"}, {**_ONE, "n": 2}, {**_ONE, "id": 2}, {"id": 1}]
+    outcomes = counters.accept_many(_VIEW, views)
 
-
-def test_many_outcomes_are_distinguished_and_summed_up(outcomes: Outcomes) -> None:
     assert [outcome.status for outcome in outcomes] == ["duplicate", "rejected", "conflict", "accepted", "rejected"]
     assert [outcomes.indexes(status) for status in OutcomeStatus] == [[3], [0], [2], [1, 4], [], []]
     assert outcomes.indexes("accepted", "conflict") == [2, 3]
@@ -121,15 +122,9 @@ def test_many_outcomes_are_distinguished_and_summed_up(outcomes: Outcomes) -> No
         outcomes.indexes("taken")
     first = "event 1: invalid id=None: expected a value for 'ID#{id}'"
     assert str(outcomes) == f"1 accepted, 1 duplicate, 1 conflict, 2 rejected: {first}"
-
-
-def test_many_outcomes_raise_for_the_first_that_was_rejected(outcomes: Outcomes) -> None:
-    with pytest.raises(
-        RejectedEventError, match=r"^event 1: invalid id=None: .*; 1 more of 5 events were rejected$"
-    ) as it:
+    with pytest.raises(RejectedEventError, match=r"^event 1: .*; 1 more of 5 events were rejected$") as refused:
         outcomes.raise_for_rejected()
-
-    assert (it.value.argument, it.value.value) == ("id", None)
+    assert (refused.value.argument, refused.value.value) == ("id", None)
 
 
 _FAILED = [Outcome(OutcomeStatus.FAILED, reason) for reason in ("throttled", "slow")]
@@ -201,7 +196,6 @@ def test_nesting_ends_at_thirty_two_levels(wrap: Any) -> None:
 
 _ORDER = Event("order", pk="SHOP#{shop}", sk="ORDER#{id}", retention=timedelta(days=1))
 _REVISED = Event("revised", pk="SHOP#{shop}", sk="ORDER#{id}", version="revision")
-_PACKED = Event("packed", pk="SHOP#{shop}", sk="ORDER#{at}#{id}", packed=Packed(time="at"))
 _ORDERS = Aggregate("orders", _ORDER, pk="SHOP#{shop}", sk="N", measures={"n": Count()})
 
 
@@ -213,7 +207,7 @@ def _statuses(outcomes: Any) -> list[str]:
     return [outcome.status for outcome in outcomes]
 
 
-def test_one_event_meets_what_is_stored_by_one_put(site: Site, counters: Counters) -> None:
+def test_one_event_meets_what_is_stored_by_one_put(site: World, counters: Counters) -> None:
     counters.accept(_ORDER, _order(total=5, note="a"))
     site.clock.advance(60)
     before = site.table.usage.calls
@@ -263,13 +257,6 @@ def test_an_older_version_is_a_repetition_and_another_payload_of_the_same_a_conf
     assert _statuses(counters.accept_many(_REVISED, orders)) == ["duplicate", "duplicate", "conflict", "accepted"]
 
 
-def test_payloads_of_packed_events_are_not_compared(counters: Counters) -> None:
-    orders = [_order(total=total) for total in (5, 6)]
-
-    for statuses in (["accepted", "duplicate"], ["duplicate", "duplicate"]):
-        assert _statuses(counters.accept_many(_PACKED, orders)) == statuses
-
-
 @pytest.mark.parametrize(
     ("one", "other", "is_same"),
     [
@@ -292,3 +279,261 @@ def test_payloads_are_the_same_if_dynamodb_stores_them_alike(one: Any, other: An
     images = [typed_item(_ORDER, {"shop": "x", "id": 1, "value": value}) for value in (one, other)]
 
     assert differing(_ORDER, *images) == ([] if is_same else ["value"])
+
+
+# DynamoDB refuses, throttles and fails: each event gets its own true answer, and nothing inexact
+
+
+def _events(count: int) -> list[dict[str, Any]]:
+    return [{"url": "/", "id": str(number)} for number in range(count)]
+
+
+def _statuses_of(client: ScriptedClient, events: list[dict[str, Any]]) -> list[str]:
+    return [outcome.status for outcome in accept_many(scripted_table(client), _VIEW, events)]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        _failed("AccessDeniedException"),
+        _failed("ResourceNotFoundException"),
+        NoCredentialsError(),
+    ],
+    ids=str,
+)
+def test_a_fault_of_the_deployment_is_raised_from_any_call(error: Exception) -> None:
+    table = scripted_table(ScriptedClient(put_item=[error] * 2))
+
+    for ask in (lambda: accept_many(table, _VIEW, _events(1)), lambda: accept(table, _VIEW, _events(1)[0])):
+        with pytest.raises(type(error)) as raised:
+            ask()
+        assert raised.value is error
+
+
+_PASSING: list[Exception] = [
+    *map(
+        _failed,
+        ("ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded"),
+    ),
+    _failed("ServiceUnavailable"),
+    _failed("RequestTimeout"),
+    *map(
+        _failed,
+        ("TransactionInProgressException", "TransactionConflictException", "InternalServerError"),
+    ),
+    _failed("502", ResponseMetadata={"HTTPStatusCode": 502}),
+    cancelled("None", "TransactionConflict"),
+    ConnectTimeoutError(endpoint_url="http://table"),
+    EndpointConnectionError(endpoint_url="http://table"),
+    ReadTimeoutError(endpoint_url="http://table"),
+]
+
+
+@pytest.mark.parametrize("error", _PASSING, ids=str)
+@pytest.mark.parametrize("packed", [None, Packed("at")])
+def test_an_event_that_meets_what_passes_can_be_sent_again(error: Exception, packed: Packed | None) -> None:
+    client = ScriptedClient(**dict.fromkeys(("put_item", "query", "transact_write_items"), [error] * 99))
+    counters = Counters("table", client=cast("Any", client), clock=lambda: 0.0)
+    object.__setattr__(counters._table, "sleep", lambda _: None)
+    event, values = replace(_VIEW, sk="ID#{at}#{id}", packed=packed), {"url": "/", "id": "1", "at": 0}
+    asks: list[Callable[[], object]] = [
+        lambda: counters.accept(event, values),
+        lambda: counters.accept_many(event, [values]).raise_for_rejected(),
+    ]
+    if packed is None:
+        count = Aggregate("views", event, pk="URL#{url}", sk="STATISTICS", measures={"n": Count()})
+        asks.append(lambda: counters.record_once(event, values, [count]))
+    for ask in asks:
+        with pytest.raises(UnavailableError, match="to be sent again"):
+            ask()
+
+
+@pytest.mark.parametrize("error", _PASSING, ids=str)
+def test_passing_errors_are_waited_out(error: Exception) -> None:
+    client, pauses = ScriptedClient(put_item=[error, error, {}], transact_write_items=[error, {}]), list[float]()
+
+    assert accept(scripted_table(client, pauses), _VIEW, _events(1)[0]).status == "accepted"
+    assert 0 < pauses[0] < pauses[1] < 2
+    assert record_once(scripted_table(client), _VIEW, _events(1)[0], []).status == "accepted"
+
+
+def test_one_event_is_tried_no_longer_than_a_request_may_take() -> None:
+    clock, client = VirtualClock(0.0), ScriptedClient(put_item=[_PASSING[0]] * TRIES)
+    table = replace(scripted_table(client), clock=clock, sleep=lambda _: clock.advance(5))
+    assert accept(table, _VIEW, _events(1)[0]).status == "failed"
+    assert clock() <= LONGEST_REQUEST + 5
+
+
+def test_an_event_that_fails_costs_no_other_its_outcome() -> None:
+    def put(arguments: dict[str, Any]) -> dict[str, Any]:
+        match arguments["Item"]["id"]["S"]:
+            case "1":
+                raise _failed("ValidationException")
+            case "2":
+                raise ReadTimeoutError(endpoint_url="http://table")
+        return {}
+
+    events = [_events(4)[number] for number in (0, 1, 2, 3, 1)]
+    client = ScriptedClient(put_item=[put] * 15)
+
+    assert _statuses_of(client, events) == ["accepted", "rejected", "failed", "accepted", "rejected"]
+
+
+def test_passing_errors_are_listed_in_one_place() -> None:
+    runtime = Path(dynamodb_counters.__file__).parent
+    lists = [file.name for file in runtime.rglob("*.py") if "ProvisionedThroughputExceeded" in file.read_text()]
+
+    assert lists == ["_assumptions.py"]
+
+
+def test_no_events_cause_no_call() -> None:
+    assert accept_many(scripted_table(ScriptedClient()), _VIEW, []) == []
+
+
+_WRONG: dict[str, tuple[Any, str]] = {
+    "no mapping": (None, "values=None: expected a mapping"),
+    "a list": ([("url", "/")], "values=[('url', '/')]: expected a mapping"),
+    "no key": ({"url": "/"}, "id=None: expected a value for 'ID#{id}'"),
+    "no value": ({**_ONE, "price": object}, "price=<class 'object'>: expected a value DynamoDB can store"),
+    "a float of 17 digits": ({**_ONE, "price": 0.1 + 0.2}, "price=0.30000000000000004: expected a float of at most 15"),
+    "an infinite float in the key": ({"url": "/", "id": math.inf}, "id=Infinity: expected 0 or a magnitude"),
+    "a datetime without a zone": ({"url": "/", "id": datetime(2026, 11, 20)}, "id=datetime.datetime("),  # noqa: DTZ001
+    "a flag in the key": ({"url": "/", "id": True}, "id=True: expected"),
+    "None in the key": ({"url": None, "id": "1"}, "url=None: expected a string, number, date, UUID or"),
+    "bytes in the key": ({"url": b"/", "id": "1"}, "url=b'/': expected"),
+    "a reserved name": ({**_ONE, "pk": "x"}, "values='pk': expected attribute names that are not reserved"),
+    "the ttl": ({**_ONE, "ttl": 1}, "values='ttl': expected attribute names that are not reserved"),
+    "a bookkeeping name": ({**_ONE, "_type": "other"}, "values='_type': expected attribute names"),
+    "an empty name": ({**_ONE, "": "x"}, "values='': expected"),
+    "a name that is no text": ({**_ONE, 5: "x"}, "values=5: expected"),
+    "a lone surrogate": ({"url": "/\ud800", "id": "1"}, "url='/\\ud800': expected"),
+    "a lone surrogate in a name": ({**_ONE, "\ud800": "x"}, "\ud800='\\ud800': expected valid Unicode"),
+}
+
+
+@pytest.mark.parametrize(("values", "refusal"), _WRONG.values(), ids=_WRONG)
+def test_events_that_cannot_be_stored_are_rejected_without_a_call(values: Any, refusal: str) -> None:
+    counters = _scripted()
+
+    alone, [among] = accept(counters._table, _VIEW, values), counters.accept_many(_VIEW, [values])
+
+    assert (alone, alone.status) == (among, "rejected")
+    for write in (counters.accept, partial(counters.record_once, declarations=[_VIEWS])):
+        with pytest.raises(RejectedEventError) as refused:
+            write(_VIEW, values)
+        assert str(refused.value) == alone.reason
+        assert str(refused.value).startswith(f"invalid {refusal}")
+        assert refused.value.argument == refusal.partition("=")[0]
+
+
+_KEPT_VIEW = Event("view", pk="URL#{url}", sk="ID#{id}", retention=timedelta(days=7))
+_KEPT_VIEWS = Aggregate(
+    "views", _KEPT_VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count(), "bytes": Sum("bytes")}
+)
+_SITE = Aggregate("site", _KEPT_VIEW, pk="SITE", sk="SITE", measures={"n": Count()})
+_RECENT = Window("recent", _KEPT_VIEW, pk="URL#{url}", time="at")
+_PAGES = Counter("pages", by="url", n=Count(), bytes=Count())
+_TOTAL = Counter("total")
+_KEPT_VALUES = {"url": "/", "id": "1", "bytes": 7, "at": 1_790_000_000}
+
+
+def test_the_pause_is_jittered() -> None:
+    pauses: list[float] = []
+    script = [cancelled("None", "TransactionConflict"), {}]
+    table = scripted_table(ScriptedClient(transact_write_items=script), pauses)
+    object.__setattr__(table, "jitter", lambda: 0.0)
+
+    assert record_once(table, _KEPT_VIEW, _KEPT_VALUES, [_SITE]).status == "accepted"
+    assert pauses == [0.0]
+
+
+def test_an_event_that_is_there_is_a_duplicate_whatever_else_went_wrong() -> None:
+    client = ScriptedClient(transact_write_items=[cancelled("ConditionalCheckFailed", "TransactionConflict")])
+
+    assert record_once(scripted_table(client), _KEPT_VIEW, _KEPT_VALUES, [_SITE]).status == "duplicate"
+    assert len(client.calls) == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        cancelled("None", "ValidationError"),
+        cancelled("None", "ItemCollectionSizeLimitExceeded"),
+        cancelled("TransactionConflict", "ValidationError"),
+        cancelled(),
+        _failed("AccessDeniedException"),
+        _failed("ResourceNotFoundException"),
+        _failed("ValidationException"),
+    ],
+    ids=lambda error: str(error.response.get("CancellationReasons", error.response["Error"]["Code"])),
+)
+def test_any_other_refusal_is_raised(error: ClientError) -> None:
+    client = ScriptedClient(transact_write_items=[error])
+
+    with pytest.raises(ClientError) as raised:
+        record_once(scripted_table(client), _KEPT_VIEW, _KEPT_VALUES, [_SITE])
+
+    assert raised.value is error
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"url": "/", "at": 1_790_000_000, "bytes": 1},
+        {"url": "/", "id": "1", "at": 1_790_000_000},
+        {"url": "/", "id": "1", "at": 1_790_000_000, "bytes": "many"},
+        {"url": "/", "id": "1", "at": "now", "bytes": 1},
+        {"url": "/", "id": "1", "at": 1_790_090_000, "bytes": 1},
+        {"url": "/", "id": "1", "at": 1_790_000_000, "bytes": 0.1 + 0.2},
+    ],
+)
+def test_an_event_that_cannot_be_counted_is_rejected_without_a_call(values: dict[str, Any]) -> None:
+    table = scripted_table(ScriptedClient(), now=1_790_000_000)
+
+    outcome = record_once(table, _KEPT_VIEW, values, [_KEPT_VIEWS, _RECENT])
+
+    assert outcome.status == "rejected"
+    assert outcome.reason
+
+
+def test_declarations_of_another_event_are_refused() -> None:
+    other = Event("other", pk="O#{url}", sk="ID#{id}")
+    stranger = Aggregate("stranger", other, pk="N", sk="N", measures={"n": Count()})
+
+    with pytest.raises(InvalidArgumentError, match="'view'") as refused:
+        record_once(scripted_table(ScriptedClient()), _KEPT_VIEW, _KEPT_VALUES, [_SITE, stranger])
+
+    assert refused.value.argument == "declarations"
+
+
+def test_more_declarations_than_a_transaction_holds_are_refused() -> None:
+    many = [Aggregate(f"a{n}", _KEPT_VIEW, pk=f"A{n}", sk="A", measures={"n": Count()}) for n in range(MAX_COUNTED + 1)]
+
+    with pytest.raises(InvalidArgumentError, match="99"):
+        record_once(scripted_table(ScriptedClient()), _KEPT_VIEW, _KEPT_VALUES, many)
+    client = ScriptedClient(transact_write_items=[{}])
+    assert record_once(scripted_table(client), _KEPT_VIEW, _KEPT_VALUES, many[:-1]).status == "accepted"
+    assert len(client.calls[0][1]["TransactItems"]) == 100
+
+
+_RATIO = 0.1 + 0.2
+
+
+@pytest.mark.parametrize(
+    ("counter", "values", "amount", "argument"),
+    [
+        *((_PAGES, {"url": "/"}, amount, "amount") for amount in (1, {}, {"other": 1}, {"n": 1, "other": 1})),
+        *((_PAGES, {"url": "/"}, {"n": n}, "amount") for n in (_RATIO, "1", True, None, Decimal("NaN"))),
+        *((_TOTAL, {}, amount, "amount") for amount in (_RATIO, "1", None, True, 10**38 + 1, Decimal("Infinity"))),
+        *((_PAGES, values, {"n": 1}, name) for values, name in (({}, "url"), ({"uri": "/"}, "uri"))),
+        (_PAGES, {"url": _RATIO}, {"n": 1}, "url"),
+    ],
+)
+def test_increment_refuses_what_it_cannot_add(counter: Counter, values: Any, amount: Any, argument: str) -> None:
+    client: Any = ScriptedClient()
+    client.meta = Mock()
+    with pytest.raises(InvalidArgumentError) as refused:
+        increment(scripted_table(client), counter, values, amount)
+
+    assert refused.value.argument == argument
+    assert counter is not _TOTAL or refused.value.value == amount
