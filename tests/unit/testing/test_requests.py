@@ -89,7 +89,6 @@ def _puts(number: int) -> list[dict[str, Any]]:
         ("put_item", {"Item": {**KEY, "n": {}}}, "AttributeValue is empty"),
         ("transact_write_items", {"TransactItems": _puts(101)}, "less than or equal to 100"),
         ("batch_get_item", {"RequestItems": {"counters": {"Keys": _keys(101)}}}, "less than or equal to 100"),
-        ("batch_get_item", {"RequestItems": {"counters": {"Keys": [KEY, KEY]}}}, "contains duplicates"),
         (
             "scan",
             {"FilterExpression": "attribute_exists(x)" + " OR attribute_exists(x)" * 200},
