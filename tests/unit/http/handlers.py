@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
+from urllib.parse import urlencode
 
 import pytest
 
@@ -147,6 +148,33 @@ def request(
 def call_api(event: dict[str, Any]) -> tuple[int, Any]:
     """Return the counter API's status and document."""
     return _parsed(api.handler(event, LAMBDA_CONTEXT))
+
+
+def get(path: str, **parameters: object) -> tuple[int, Any]:
+    """Ask the counter API."""
+    return call_api(request("GET", path, urlencode(parameters)))
+
+
+def refusal(path: str, **parameters: object) -> str:
+    """Return what is wrong with a request."""
+    status, problem = get(path, **parameters)
+    assert status == 400, problem
+    return str(problem["detail"])
+
+
+def pages(
+    path: str, name: str, between: Callable[[], object] = lambda: None, **parameters: object
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield what is listed by that name on each page; `between` runs after each."""
+    while True:
+        status, page = get(path, **parameters)
+        assert status == 200, page
+        yield page[name]
+        if page["next"] is None:
+            return
+        assert page["next"] != parameters.get("next"), "every page gets on"
+        parameters["next"] = page["next"]
+        between()
 
 
 def call_ingest(event: dict[str, Any]) -> tuple[int, Any]:

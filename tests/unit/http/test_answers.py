@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 
@@ -12,7 +11,7 @@ from dynamodb_counters._http.event_requests import EventCheck, parse_events, que
 from dynamodb_counters._http.requests import ProblemError
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._timeline.tiers import DAY, utc
-from tests.unit.http.handlers import HIT, NOW, OWN, SIZES, URLS, VIEW, call_api, environment, request, views
+from tests.unit.http.handlers import HIT, NOW, OWN, SIZES, URLS, VIEW, call_api, environment, get, request, views
 
 VIEWS = views()
 SEPTEMBER = {"start": "2026-09-01T00:00:00Z", "end": "2026-10-01T00:00:00Z"}
@@ -24,14 +23,14 @@ def _resources(counted: CountResources, monkeypatch: pytest.MonkeyPatch) -> None
     environment(monkeypatch, counted)
 
 
-def get(path: str, **parameters: object) -> Any:
-    status, document = call_api(request("GET", f"/v1/{path}", urlencode(parameters)))
+def read(path: str, **parameters: object) -> Any:
+    status, document = get(f"/v1/{path}", **parameters)
     assert status == 200, document
     return document
 
 
 def refused(path: str, **parameters: object) -> tuple[int, str]:
-    status, problem = call_api(request("GET", f"/v1/{path}", urlencode(parameters)))
+    status, problem = get(f"/v1/{path}", **parameters)
     return status, problem["detail"]
 
 
@@ -67,17 +66,17 @@ def test_a_batch_is_of_whole_groups_of_aggregates(groups: list[Any], status: int
 
 
 def test_a_span_has_the_defaults_of_all_doors() -> None:
-    found = get("kept", last="24h", end="2026-09-10T00:00:00Z")
+    found = read("kept", last="24h", end="2026-09-10T00:00:00Z")
     assert (found["start"], found["end"]) == ("2026-09-09T00:00:00+00:00", "2026-09-10T00:00:00+00:00")
-    assert get("kept", end="2026-09-10T00:00:00Z") == found
-    assert get("kept") == get("kept", last="24h")
-    assert get("kept", start=get("kept")["start"])["count"] == get("kept")["count"]
+    assert read("kept", end="2026-09-10T00:00:00Z") == found
+    assert read("kept") == read("kept", last="24h")
+    assert read("kept", start=read("kept")["start"])["count"] == read("kept")["count"]
 
 
 def test_a_month_in_a_time_zone_is_one_read() -> None:
-    found = get("kept", **BERLIN)
+    found = read("kept", **BERLIN)
     assert (found["start"], found["end"]) == ("2026-08-31T22:00:00+00:00", "2026-09-30T22:00:00+00:00")
-    [month] = get("kept/series", **BERLIN, step="month", tz="Europe/Berlin")["series"]
+    [month] = read("kept/series", **BERLIN, step="month", tz="Europe/Berlin")["series"]
     assert {"window": "kept", "values": {}, **month} == found
     assert (found["count"], found["complete"]) == (len(VIEWS), True)
 
@@ -85,12 +84,12 @@ def test_a_month_in_a_time_zone_is_one_read() -> None:
 @pytest.mark.parametrize("name", [one.name for one in OWN])
 def test_parts_of_other_measures_are_no_plain_groups(name: str) -> None:
     assert refused(f"{name}/top", url="/") == (404, f"no top {name!r}; available: views")
-    assert "measures" not in get(name, **({} if name == "largest" else {"url": "/"}))
+    assert "measures" not in read(name, **({} if name == "largest" else {"url": "/"}))
 
 
 def test_only_what_counts_by_time_has_a_series() -> None:
     days = {"start": utc(NOW - 2 * DAY).isoformat(), "end": utc(NOW).isoformat()}
-    assert [one["count"] for one in get("clients/series", url="/", rolling="2d", **days)["series"]] == [0, 2, 2]
+    assert [one["count"] for one in read("clients/series", url="/", rolling="2d", **days)["series"]] == [0, 2, 2]
     assert refused("latest/series", url="/") == (
         404,
         "no series 'latest'; available: rolling, kept, clients, hourly",

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 from botocore.exceptions import BotoCoreError, ConnectTimeoutError
@@ -22,7 +20,7 @@ from simulation.counters_in_memory import counters_in_memory
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory.client_errors import failure
 from simulation.memory.memory_client import paginator
-from tests.unit.http.handlers import NOW, VIEW, call_api, environment, request
+from tests.unit.http.handlers import NOW, VIEW, call_api, environment, get, pages, request
 from tests.unit.http.handlers import counted as counted_table
 from tests.unit.writes.clients import is_of_registry
 
@@ -55,20 +53,6 @@ def serve(monkeypatch: pytest.MonkeyPatch, client: Any) -> Counters:
     counters._table = replace(counters._table, sleep=lambda _: None)
     environment(monkeypatch, CountResources(counters, (*SERVED, VIEW)))
     return counters
-
-
-def get(path: str, **parameters: object) -> tuple[int, Any]:
-    return call_api(request("GET", path, urlencode(parameters)))
-
-
-def pages(path: str, name: str, **parameters: object) -> Iterator[list[Values]]:
-    while True:
-        status, page = get(path, **parameters)
-        assert status == 200, page
-        yield page[name]
-        if page["next"] is None:
-            return
-        parameters["next"] = page["next"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -25,10 +25,12 @@ from tests.unit.http.handlers import (
     HIT,
     NOW,
     VIEW,
-    call_api,
     counters_of,
     environment,
+    get,
+    pages,
     ranked_table,
+    refusal,
     request,
     resources_of,
 )
@@ -57,31 +59,6 @@ def serve(table: MemoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
     environment(monkeypatch, resources_of(table))
 
 
-def get(path: str, **parameters: object) -> Any:
-    status, document = call_api(request("GET", path, urlencode(parameters)))
-    assert status == 200, document
-    return document
-
-
-def refusal(path: str, **parameters: object) -> str:
-    status, problem = call_api(request("GET", path, urlencode(parameters)))
-    assert status == 400, problem
-    return str(problem["detail"])
-
-
-def pages(path: str, between: Callable[[], object] = lambda: None, **parameters: object) -> Iterator[list[Values]]:
-    """The events of each page; `between` runs after each."""
-    follow: dict[str, object] = {}
-    while True:
-        page = get(path, **parameters, **follow)
-        yield page["events"]
-        if page["next"] is None:
-            return
-        assert page["next"] != follow.get("next"), "every page gets on"
-        follow = {"next": page["next"]}
-        between()
-
-
 def in_order(events: list[Values]) -> list[Values]:
     return sorted(events, key=itemgetter("time", "url", "clientId"))
 
@@ -103,7 +80,7 @@ def test_no_event_is_lost_or_repeated_by_what_is_written_between_pages(seed: int
         if goes:
             counters.retract(HIT, goes.pop())
 
-    listed = list(pages("/v1/hit/events", write, limit=9, **_ALL))
+    listed = list(pages("/v1/hit/events", "events", write, limit=9, **_ALL))
     found = [event for page in listed for event in page]
 
     assert {len(page) for page in listed[:-1]} == {9}
@@ -117,7 +94,7 @@ def test_plain_events_come_by_their_partition_in_the_order_of_their_sort_key(cou
     views = [hit(number, 3 * number) for number in range(25)]
     counters.accept_many(VIEW, [*views, hit(0, url="/other")])
 
-    found = list(pages("/v1/view/events", lambda: counters.retract(VIEW, views[0]), url="/", limit=10))
+    found = list(pages("/v1/view/events", "events", lambda: counters.retract(VIEW, views[0]), url="/", limit=10))
 
     assert [len(page) for page in found] == [10, 10, 4]
     assert [event for page in found for event in page] == in_order(views)[:-1]
@@ -157,7 +134,7 @@ def test_a_page_is_no_longer_than_a_response_may_be(counters: Counters) -> None:
     hits = [hit(number, number, text="x" * 300_000) for number in range(7)]
     for one in hits:
         assert counters.accept(HIT, one).status == "accepted"
-    assert [len(page) for page in pages("/v1/hit/events", limit=1000, **_ALL)] == [3, 3, 1]
+    assert [len(page) for page in pages("/v1/hit/events", "events", limit=1000, **_ALL)] == [3, 3, 1]
 
 
 def test_a_page_ends_in_time_where_a_filter_finds_nothing_for_long(table: MemoryTable, counters: Counters) -> None:
@@ -229,7 +206,7 @@ def test_plain_events_are_listed_by_partition_only() -> None:
 
 def test_only_declared_events_are_listed(table: MemoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
     environment(monkeypatch, resources_of(table, [VIEW]))
-    status, problem = call_api(request("GET", "/v1/hit/events", urlencode(_ALL)))
+    status, problem = get("/v1/hit/events", **_ALL)
     assert (status, problem["detail"]) == (404, "no events 'hit'; available: view")
 
 
