@@ -7,7 +7,6 @@ there yet writes what the page shows of it. UPDATE_SNAPSHOTS=1 writes the page a
 from __future__ import annotations
 
 import io
-import json
 import os
 import random
 import re
@@ -38,13 +37,13 @@ from dynamodb_counters import (
     TimeWeighted,
     Window,
 )
-from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters.cli.main import counters as commands
 from dynamodb_counters.cli.main import main
 from dynamodb_counters.cli.session import Session
 from simulation.counters_in_memory import counters_in_memory
 from tests.site.blocks import DOCS
 from tests.unit.cli.blog import DECLARED, NOW, PHONES, VIEW, seeded
+from tests.unit.cli.in_process import write_template
 
 PAGE: Final = DOCS / "cli.md"
 _BLOCK: Final = re.compile(r"(?ms)^```console\n(.*?)^```$")
@@ -107,7 +106,8 @@ class Terminal:
                 file.write_text("".join(f"{one}\n" for one in shown), encoding="utf-8")
             return file.read_text(encoding="utf-8").splitlines()
         if words[:2] == ["cdk", "synth"]:
-            _synthesize()
+            Path("cdk.out").mkdir()
+            write_template(Path("cdk.out", "Blog.template.json"), Function=NEXT)
         if words[0] != "counters":
             return shown
         table = self._requests if "--table counters" in line else self._blog
@@ -133,14 +133,6 @@ class Terminal:
         with token, patch("dynamodb_counters._table.CONCURRENCY", 1):
             self._code = main(words, session)
         return [one.rstrip() for one in screen.getvalue().splitlines()]
-
-
-def _synthesize() -> None:
-    variables = {"DECLARATIONS": encode(NEXT)}
-    properties = {"Handler": "dynamodb_counters.handlers.aggregator.handler", "Environment": {"Variables": variables}}
-    function = {"Type": "AWS::Lambda::Function", "Properties": properties}
-    Path("cdk.out").mkdir()
-    Path("cdk.out", "Blog.template.json").write_text(json.dumps({"Resources": {"Function": function}}))
 
 
 def printed(page: str, terminal: Terminal) -> str:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
 from dynamodb_counters.cli.main import main
 from dynamodb_counters.cli.session import Session
 from simulation.world import World
@@ -57,3 +61,14 @@ def run_on(world: World, *arguments: str, **outside: Any) -> Done:
     """Run a command on the table of a world, at its time."""
     given: dict[str, Any] = {"client": world.table, "clock": world.clock, "sleep": world.clock.advance}
     return run(*arguments, "--table", world.name, **given | outside)
+
+
+def write_template(file: Path, **aggregators: Sequence[Declaration]) -> Path:
+    """Write what `cdk synth` writes of aggregators, as far as commands read it."""
+    resources: dict[str, Any] = {"Table": {"Type": "AWS::DynamoDB::GlobalTable"}}
+    for name, declared in aggregators.items():
+        variables = {"DECLARATIONS": encode(tuple(declared)), "TABLE_NAME": {"Ref": "Table"}}
+        properties = {"Handler": AGGREGATOR_HANDLER, "Environment": {"Variables": variables}}
+        resources[name] = {"Type": "AWS::Lambda::Function", "Properties": properties}
+    file.write_text(json.dumps({"Resources": resources}))
+    return file

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import chdir, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +18,6 @@ import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count
 from dynamodb_counters._backfill.verification import Difference
-from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._dev import cdk, deployed
 from dynamodb_counters._dev.emulator import Emulator
 from dynamodb_counters._timeline.tiers import HOUR
@@ -27,7 +26,7 @@ from dynamodb_counters.cli.commands import backfill as verifying
 from dynamodb_counters.cli.commands import dev
 from dynamodb_counters.cli.session import FAULT, Session, shared
 from tests.unit.cli.blog import DECLARED, VIEW, Blog
-from tests.unit.cli.in_process import Done, run
+from tests.unit.cli.in_process import Done, run, write_template
 
 # It clears the screen, fills the clipboard, blinks, hides what stands before it, turns the rest around, forges a line.
 TEXT = "/\x1b[2J\x1b]52;c;ZXZpbA==\x07\x9b5m\x7f\r\x08\u202e\u2066\u2028\t\nerror: forged"
@@ -41,32 +40,26 @@ ODD = Aggregate("odd", VIEW, pk="SITE", sk="ODD", measures={"n": Count()}, where
 GROUP = f"url={TEXT}"
 
 
-@dataclass(frozen=True)
-class Case:
-    """How a command is run, and whether the text is in what it prints."""
-
-    arguments: tuple[str, ...] = ()
-    prints: bool = True
-
-
-CASES = {
-    "describe": Case(prints=False),
-    "get": Case(("phones", "time:day=2026-11-19")),
-    "events": Case(("view", GROUP, "--limit", "1")),
-    "explain": Case(("pages", GROUP)),
-    "dev": Case(("--port", "0")),
-    "diff": Case(("--template", "Blog.template.json")),
-    "backfill": Case(("--dry-run",)),
-    "verify": Case(("pages", "--repair", "--yes")),
-    "drop": Case(("--yes",), prints=False),
-    "quarantine list": Case(),
-    "quarantine list ID": Case(),
-    "quarantine redrive": Case(("--all", "--yes"), prints=False),
-    "quarantine discard": Case(("--all", "--yes"), prints=False),
-    "accept": Case(("view", f"url:={json.dumps([TEXT])}", f"time={TEXT}", "client=c")),
-    "wait": Case(prints=False),
-    "erase": Case(("view", "\u202e=1", "--counts", "keep")),
+ARGUMENTS = {
+    "describe": (),
+    "get": ("phones", "time:day=2026-11-19"),
+    "events": ("view", GROUP, "--limit", "1"),
+    "explain": ("pages", GROUP),
+    "dev": ("--port", "0"),
+    "diff": ("--template", "Blog.template.json"),
+    "backfill": ("--dry-run",),
+    "verify": ("pages", "--repair", "--yes"),
+    "drop": ("--yes",),
+    "quarantine list": (),
+    "quarantine list ID": (),
+    "quarantine redrive": ("--all", "--yes"),
+    "quarantine discard": ("--all", "--yes"),
+    "accept": ("view", f"url:={json.dumps([TEXT])}", f"time={TEXT}", "client=c"),
+    "wait": (),
+    "erase": ("view", "\u202e=1", "--counts", "keep"),
 }
+SILENT = {"describe", "drop", "quarantine redrive", "quarantine discard", "wait"}
+"""Commands that do not print the text."""
 
 
 def commands(group: click.Group = main.counters, before: str = "") -> Iterator[str]:
@@ -78,7 +71,7 @@ def commands(group: click.Group = main.counters, before: str = "") -> Iterator[s
 
 
 def test_every_command_is_run() -> None:
-    assert {name.removesuffix(" ID") for name in CASES} == {*commands()}
+    assert {name.removesuffix(" ID") for name in ARGUMENTS} == {*commands()}
 
 
 def test_nothing_prints_but_the_console() -> None:
@@ -99,9 +92,7 @@ def blog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Blog]:
         blog.deliver()
         blog.view(TEXT)
         Path("cdk.json").write_text("{}")
-        variables = {"DECLARATIONS": encode((*DECLARED, replace(ODD, where=Attr("device").ne(TEXT))))}
-        function = {"Properties": {"Handler": deployed.AGGREGATOR_HANDLER, "Environment": {"Variables": variables}}}
-        Path("Blog.template.json").write_text(json.dumps({"Resources": {"Function": function}}))
+        write_template(Path("Blog.template.json"), Function=(*DECLARED, replace(ODD, where=Attr("device").ne(TEXT))))
         yield blog
 
 
@@ -147,10 +138,10 @@ def perform(blog: Blog, name: str, *options: str, terminal: bool = False) -> Don
     if "ID" in words:
         listed = run("quarantine", "list", "--json", "--table", "blog", **outside).document["entries"]
         words[-1] = listed[0]["id"]
-    return run("--table", "blog", *words, *CASES[name].arguments, *options, terminal=terminal, **outside)
+    return run("--table", "blog", *words, *ARGUMENTS[name], *options, terminal=terminal, **outside)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", ARGUMENTS)
 def test_no_command_prints_what_acts_on_a_terminal(blog: Blog, name: str) -> None:
     plain = perform(blog, name)
     printed = plain.out + plain.err
@@ -159,7 +150,7 @@ def test_no_command_prints_what_acts_on_a_terminal(blog: Blog, name: str) -> Non
     # In a narrow column, a text may be cut anywhere: after its escaped line feed, too.
     below = pairwise(["", *map(str.rstrip, printed.splitlines())])
     assert not any(line.startswith("error: forged") and not above.endswith(r"\n") for above, line in below)
-    assert (r"\u202e" in "".join(printed.split())) is CASES[name].prints, printed
+    assert (r"\u202e" in "".join(printed.split())) is (name not in SILENT), printed
     as_json = perform(blog, name, "--json")
     assert [one for one in as_json.out + as_json.err if one != "\n" and not one.isprintable()] == []
     live = perform(blog, name, terminal=True)

@@ -15,7 +15,7 @@ from aws_cdk.aws_lambda import FunctionOptions
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest
 from simulation.queue.sqs import HIDDEN_SECONDS, KEPT_SECONDS, MOST_BYTES, MOST_RECEIVES
-from tests.unit.handlers.queue_world import World, view
+from tests.unit.handlers.test_ingest_queue import World, view
 from tests.unit.infra.support import (
     AUTHORIZERS,
     JOB,

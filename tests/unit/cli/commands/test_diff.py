@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -13,10 +12,9 @@ import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count, Counter, Event, Sum, Threshold
 from dynamodb_counters._declarations import Declaration, flatten
-from dynamodb_counters._declarations.codec import encode
 from simulation.world import World
 from tests.unit.cli.blog import Described
-from tests.unit.cli.in_process import Done, run_on
+from tests.unit.cli.in_process import Done, run_on, write_template
 
 SALE = Event("sale", pk="SALE#{id}", sk="SALE")
 SHOPS = Aggregate("shops", SALE, pk="SHOP#{shop}", sk="SALES", measures={"sales": Count(), "taken": Sum("price")})
@@ -25,17 +23,7 @@ TOTAL = Aggregate("total", SHOPS, pk="TOTAL", sk="ALL", measures={"taken": Sum("
 
 
 def _template(folder: Path, **aggregators: tuple[Declaration, ...]) -> Path:
-    resources: dict[str, Any] = {"Table": {"Type": "AWS::DynamoDB::GlobalTable"}}
-    for name, declared in aggregators.items():
-        variables = {"DECLARATIONS": encode(declared), "TABLE_NAME": {"Ref": "Table"}}
-        properties = {
-            "Handler": "dynamodb_counters.handlers.aggregator.handler",
-            "Environment": {"Variables": variables},
-        }
-        resources[name] = {"Type": "AWS::Lambda::Function", "Properties": properties}
-    file = folder / "Stack.template.json"
-    file.write_text(json.dumps({"Resources": resources}))
-    return file
+    return write_template(folder / "Stack.template.json", **aggregators)
 
 
 def _diff(world: World, *arguments: str | Path) -> Done:
