@@ -8,7 +8,7 @@ import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import click
 import pytest
@@ -23,6 +23,7 @@ from dynamodb_counters.cli.session import Session, ending, shared
 from dynamodb_counters.errors import CommitError, InvalidArgumentError
 from dynamodb_counters.exactly_once import shard_digest
 from simulation.clock import VirtualClock
+from simulation.faults.hooked_client import failing
 from simulation.memory_table import MemoryTable
 from tests.unit.cli.blog import URLS, VIEW, Blog, mappings, seeded
 from tests.unit.cli.in_process import Done, run
@@ -84,20 +85,7 @@ def test_pages_add_up_to_all_there_is(blog: Blog, listed: str, arguments: tuple[
         assert pages == [one for one in events if one["device"] == "phone"]
 
 
-class Refusing:
-    """A client that some call is refused to."""
-
-    def __init__(self, client: Any, refused: str) -> None:
-        self._client, self._refused = client, refused
-
-    def __getattr__(self, name: str) -> Any:
-        if name != self._refused:
-            return getattr(self._client, name)
-
-        def refuse(*_: Any, **__: Any) -> None:
-            raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "not you"}}, name)
-
-        return refuse
+REFUSED = ClientError({"Error": {"Code": "AccessDeniedException", "Message": "not you"}}, "Operation")
 
 
 @pytest.mark.parametrize(
@@ -109,15 +97,16 @@ class Refusing:
     ],
 )
 def test_describe_says_what_it_may_not_read(blog: Blog, service: str, call: str) -> None:
-    done = counters(blog, "describe", clients=blog.clients | {service: Refusing(blog.clients[service], call)})
+    refusing = failing(blog.clients[service], call, error=REFUSED)
+    done = counters(blog, "describe", clients=blog.clients | {service: refusing})
     assert (done.code, done.out) == (3, "")
-    assert done.err == f"error: AWS refused {call}: AccessDeniedException: not you\n"
+    assert done.err == "error: AWS refused Operation: AccessDeniedException: not you\n"
 
 
 def test_describe_says_that_it_may_not_read_functions(blog: Blog) -> None:
-    refusing = Refusing(blog.clients["lambda"], "get_paginator")
+    refusing = Mock(**{"get_paginator.side_effect": REFUSED})
     done = counters(blog, "describe", "--json", clients=blog.clients | {"lambda": refusing})
-    assert "AWS refused get_paginator: AccessDeniedException: not you" in problems(done)
+    assert "AWS refused Operation: AccessDeniedException: not you" in problems(done)
 
 
 @pytest.mark.parametrize("starts", [[], ["LATEST"], ["TRIM_HORIZON"] * 2, ["TRIM_HORIZON"]])

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
+from simulation.metered_table import MeteredTable
 
 from dynamodb_counters import Aggregate, Event, Packed, Sum
 from dynamodb_counters._fold.plan import Plan
@@ -25,7 +26,6 @@ from dynamodb_counters.handlers import ingest_queue as consumer
 from simulation.clock import VirtualClock
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory.client_errors import failure
-from simulation.metered_table import MeteredTable
 from simulation.night import scaled
 from simulation.queue.sqs import SQS, Message, Queue
 from tests.unit.handlers.conftest import Load, Metered

@@ -1,9 +1,11 @@
-"""The notifier: each crossing becomes an event, with every digit, and a group's next one waits for the one before."""
+"""The notifier: each crossing becomes an event, with every digit, and a group's next one waits for the one before.
+
+However often the bus refuses: tests/exactly_once/test_thresholds.py.
+"""
 
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from decimal import Decimal
@@ -18,7 +20,6 @@ from dynamodb_counters._fold.crossings import event_entry, in_requests
 from simulation.counters_in_memory import counters_in_memory
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory.client_errors import failure
-from simulation.night import scaled
 from simulation.notices import is_malformed
 from tests.unit.handlers.conftest import Load, Metered
 
@@ -206,24 +207,3 @@ def test_no_request_begins_that_could_not_end(module: ModuleType, bus: Bus) -> N
     records = crossed(BUSY)
     assert failed(module.handler({"Records": records}, NO_TIME)) == [records[0]["dynamodb"]["SequenceNumber"]]
     assert bus.requests == []
-
-
-@pytest.mark.parametrize("seed", range(scaled(4)))
-def test_every_crossing_arrives_in_the_order_of_its_group_however_often_the_bus_refuses(
-    module: ModuleType, bus: Bus, seed: int
-) -> None:
-    rng = random.Random(seed)
-    left = crossed(BUSY, PLAN, units=[4, 5, -2, 4], customers="abcdefgh")
-    sent, bus.refuses = left, lambda: rng.random() < 0.2
-    while left:
-        [*first] = failed(module.handler({"Records": left}, LAMBDA_CONTEXT))
-        left = next((left[at:] for at, one in enumerate(left) if one["dynamodb"]["SequenceNumber"] in first), [])
-    new: dict[str, dict[str, Any]] = {}
-    for detail in bus.taken:
-        new.setdefault(detail["id"], detail)
-    assert {*new} == {each["dynamodb"]["NewImage"]["id"]["S"] for each in sent}
-    for of_group in ((threshold, customer) for threshold in ("busy", "plan") for customer in "abcdefgh"):
-        numbers = [
-            each["sequence"] for each in new.values() if (each["threshold"], each["group"]["customer"]) == of_group
-        ]
-        assert numbers == sorted(numbers)

@@ -1,21 +1,34 @@
-"""The example app as the CLI runs it: no findings, and the same output wherever it is synthesized."""
+"""The example app as the CLI runs it, and code of the documentation that a user deploys: they do what pages say."""
 
 from __future__ import annotations
 
+import base64
 import filecmp
+import hashlib
+import hmac
+import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import textwrap
+import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from aws_cdk import App, Validations
+from aws_cdk import App, Stack, Validations
+from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 from cdk_nag import AwsSolutionsChecks
 
+from cdk_dynamodb_counters import DedupCounterTable, EventIngest
+from dynamodb_counters._fold.crossings import event_entry
 from examples.stacks import stacks
-from tests.unit.infra.support import CONTEXT, PROJECT
+from tests.unit.handlers.test_notifier import ARN, BUSY, crossed
+from tests.unit.infra.support import CONTEXT, PROJECT, VIEW, actions, each, new_stack, statements, synthesized
 
 SOURCES = ("LICENSE", "app.py", "cdk.json", "infra", "lambdas")
 STACKS = tuple(stacks())
@@ -98,3 +111,91 @@ def test_templates_and_assets_are_the_same_in_every_clone(tmp_path: Path) -> Non
     compared = [str(name) for name in names if "template" in name.name or "asset" in str(name)]
     assert any(name.startswith("asset.") for name in compared)
     assert filecmp.cmpfiles(here, other, compared, shallow=False) == (compared, [], [])
+
+
+_DOCS = PROJECT / "docs"
+_OLD = "arn:aws:sqs:us-east-1:123456789012:Blog-IngestQueue"
+_ORIGIN, _SIGNING_KEY = "from-cloudfront", "signs-tokens"
+
+
+def _token(customer: str, key: str = _SIGNING_KEY) -> str:
+    return f"{customer}.{hmac.new(key.encode(), customer.encode(), hashlib.sha256).hexdigest()}"
+
+
+def test_the_authorizer_knows_customers_by_their_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    *_, code = re.findall(r"```python\n(.*?)```", (_DOCS / "threat-model.md").read_text(), re.DOTALL)
+    names: dict[str, Any] = {"self": new_stack(region="us-east-1")}
+    exec(code, names)
+    client = SimpleNamespace(get_secret_value=lambda **request: {"SecretString": request["SecretId"]})
+    monkeypatch.setitem(sys.modules, "boto3", SimpleNamespace(client=lambda _: client))
+    monkeypatch.setenv("ORIGIN", _ORIGIN)
+    monkeypatch.setenv("SIGNING_KEY", _SIGNING_KEY)
+    function: dict[str, Any] = {}
+    exec(names["AUTHORIZER"], function)
+
+    def authorize(token: str, origin: str) -> Any:
+        return function["handler"]({"headers": {"authorization": token, "x-origin-verify": origin}}, None)
+
+    for customer in ("c1", "with.dots.", "ümlaut", "a#b"):
+        expected = {"isAuthorized": True, "context": {"customer": customer}}
+        assert authorize(_token(customer), _ORIGIN) == expected
+    right = _token("c1")
+    for token in (_token("c1", "guessed"), right.replace("c1", "c2"), "c1", "c1.", "", ".", "c1.ü"):
+        assert authorize(token, _ORIGIN)["isAuthorized"] is False, token
+    for origin in ("guessed", "", "ü"):
+        assert authorize(right, origin)["isAuthorized"] is False, origin
+
+
+def test_step_1_lets_the_new_consumer_read_the_old_queue(stack: Stack) -> None:
+    page = (_DOCS / "constructs" / "event-ingest.md").read_text().partition("## Renaming and moving")[2]
+    [code] = re.findall(r"(?ms)^1\. .*?```python\n(.*?)```", page)
+    counters = DedupCounterTable(stack, "Counters")
+    names: dict[str, Any] = {"self": stack, "counters": counters, "VIEW": VIEW}
+    exec(textwrap.dedent(code), names | {"EventIngest": EventIngest, "HttpIamAuthorizer": HttpIamAuthorizer})
+    template = synthesized(stack)
+    new, old = sorted(each(template, "AWS::Lambda::EventSourceMapping"), key=lambda one: one["EventSourceArn"] == _OLD)
+    assert old["EventSourceArn"] == _OLD
+    for name in ("FunctionName", "FunctionResponseTypes"):
+        assert old[name] == new[name]
+    allowed = {action for one in statements(template) if one["Resource"] == _OLD for action in actions(one)}
+    assert {"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"} <= allowed
+
+
+def test_the_documentation_shows_what_the_example_deploys() -> None:
+    page = (_DOCS / "existing-tables.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[:3]
+    example = PROJECT / "infra" / "examples"
+    code = {line.strip() for name in ("orders", "stacks") for line in (example / f"{name}.py").read_text().split("\n")}
+    assert len(blocks) == 3
+    assert [line for block in blocks for line in block.split("\n") if line.strip() not in code] == []
+
+
+def test_the_signer_of_the_documentation_sends_what_standard_webhooks_verifies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md says how."""
+    page = (_DOCS / "constructs" / "threshold-events.md").read_text()
+    [code] = re.findall(r'SIGNER = """(.*?)"""', page, re.DOTALL)
+    key, sent = b"a key of any bytes", list[Any]()
+
+    def send(request: Any, timeout: int) -> io.BytesIO:
+        sent.append(request)
+        return io.BytesIO()
+
+    secret = "whsec_" + base64.b64encode(key).decode()
+    client = SimpleNamespace(get_secret_value=lambda **_: {"SecretString": secret})
+    monkeypatch.setitem(sys.modules, "boto3", SimpleNamespace(client=lambda _: client))
+    monkeypatch.setenv("SECRET", "webhook")
+    monkeypatch.setenv("URL", "https://example.com/hooks")
+    monkeypatch.setattr("urllib.request.urlopen", send)
+    function: dict[str, Any] = {}
+    exec(code, function)
+    [record] = crossed(BUSY)
+    detail = json.loads(event_entry(record["dynamodb"]["NewImage"], ARN, "")["Detail"])
+    function["handler"]({"detail": detail}, None)
+    [request] = sent
+    headers = {name.lower(): value for name, value in request.header_items()}
+    assert (request.get_method(), request.full_url) == ("POST", "https://example.com/hooks")
+    assert json.loads(request.data) == {"type": "threshold.crossed", "timestamp": detail["at"], "data": detail}
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + request.data
+    assert headers["webhook-id"] == detail["id"]
+    assert abs(int(headers["webhook-timestamp"]) - time.time()) < 60
+    assert headers["webhook-signature"] == "v1," + base64.b64encode(hmac.digest(key, signed, "sha256")).decode()
