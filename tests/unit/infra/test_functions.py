@@ -1,22 +1,36 @@
-"""Functions: CDK's options bring the permissions they need, no more; each construct has a name of its own."""
+"""Functions: options bring the permissions they need, no more; names differ; the asset is whole and always the same."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aws_cdk import NestedStack, Stack, Stage
+from aws_cdk import App, NestedStack, Stack, Stage
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk.aws_lambda import FunctionOptions
 
 import dynamodb_counters
-from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, ThresholdEvents
+from cdk_dynamodb_counters import (
+    CounterApi,
+    DedupCounterTable,
+    EventIngest,
+    StreamAggregator,
+    ThresholdEvents,
+    runtime_code,
+)
 from cdk_dynamodb_counters._functions import VARIABLES
-from tests.unit.infra.support import actions, build, each, new_app, private_vpc, statements, synthesized
+from cdk_dynamodb_counters._staging import stage, staged_code
+from dynamodb_counters.handlers import api as page
+from tests.unit.infra.support import PROJECT, actions, build, each, new_app, private_vpc, statements, synthesized
 
 CONSTRUCTS = (StreamAggregator, ThresholdEvents, EventIngest, CounterApi)
 
@@ -84,3 +98,92 @@ def test_a_name_that_cloudwatch_would_refuse_is_made_one_it_takes(stack: Stack, 
     assert made.pop() == f"Test/{_LONGEST}"
     assert len({*made}) == len(_REFUSED)
     assert [name for name in made if not re.fullmatch(r"[\x20-\x7e]{1,255}", name)] == []
+
+
+IMPORTED = (
+    "dynamodb_counters._declarations",
+    "aws_lambda_powertools.logging",
+    "aws_lambda_powertools.metrics",
+)
+
+
+def run_isolated(program: str) -> str:
+    """Run a program with only the standard library and what it adds to the path itself."""
+    command = [sys.executable, "-S", "-E", "-B", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def add_function(stack: Stack, code: lambda_.Code) -> lambda_.Function:
+    return lambda_.Function(stack, "Function", code=code, handler="index.handler", runtime=lambda_.Runtime.PYTHON_3_14)
+
+
+@pytest.fixture(scope="module")
+def asset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    app = App(outdir=str(tmp_path_factory.mktemp("cdk.out")))
+    stack = Stack(app, "Test")
+    add_function(stack, runtime_code())
+    lambda_.LayerVersion(stack, "Layer", code=runtime_code(prefix="python"))
+    directory = Path(app.synth().directory)
+    [code] = [path for path in directory.glob("asset.*") if (path / "dynamodb_counters").is_dir()]
+    return code
+
+
+def test_page_code_adds_the_page_and_its_library_with_the_licence(asset: Path, tmp_path: Path) -> None:
+    app = App(outdir=str(tmp_path))
+    add_function(Stack(app, "Test"), staged_code(page=True))
+    [code] = [path for path in Path(app.synth().directory).glob("asset.*") if path.is_dir()]
+    added = {str(path.relative_to(code)) for path in code.rglob("*") if path.is_file()}
+    added -= {str(path.relative_to(asset)) for path in asset.rglob("*") if path.is_file()}
+    assert added == {f"dynamodb_counters/page/{name}" for name in (*page.FILES, "uplot.LICENSE")}
+
+
+def test_the_chart_library_is_the_published_one() -> None:
+    package = PROJECT / "node_modules" / "uplot"
+    if not package.is_dir():
+        pytest.skip("the committed uPlot is compared with the published one: npm ci")
+    ours = PROJECT / "infra" / "cdk_dynamodb_counters" / "page"
+    pairs = {"uplot.js": "dist/uPlot.iife.min.js", "uplot.css": "dist/uPlot.min.css", "uplot.LICENSE": "LICENSE"}
+    assert [name for name, one in pairs.items() if (ours / name).read_text() != (package / one).read_text()] == []
+
+
+def test_holds_sources_and_licences_only(asset: Path) -> None:
+    others = {path for path in asset.rglob("*") if path.is_file() and path.suffix != ".py"}
+    assert {path.relative_to(asset).parts[0] for path in others} == {"licenses"}
+    for room in ("cli", "_dev"):
+        assert not (asset / "dynamodb_counters" / room).exists()
+    assert sum(path.stat().st_size for path in asset.rglob("*.py")) < 3_000_000
+
+
+def test_files_are_staged_alike_whatever_the_umask_is() -> None:
+    usual = os.umask(0o077)
+    try:
+        staged = stage.__wrapped__("python")
+    finally:
+        os.umask(usual)
+    assert {path.stat().st_mode & 0o777 for path in staged.rglob("*") if path.is_file()} == {0o644}
+
+
+def test_layer_holds_the_same_under_python(asset: Path) -> None:
+    [layer] = [path for path in asset.parent.glob("asset.*") if (path / "python").is_dir()]
+    names = {path.relative_to(asset) for path in asset.rglob("*.py")}
+    assert {path.relative_to(layer / "python") for path in layer.rglob("*.py")} == names
+
+
+def test_needs_nothing_that_is_not_in_it(asset: Path) -> None:
+    run_isolated(f"import sys; sys.path.insert(0, {str(asset)!r}); import {', '.join(IMPORTED)}")
+
+
+def test_handler_loads_with_what_lambda_adds(asset: Path) -> None:
+    [site] = [path for path in map(Path, sys.path) if (path / "boto3").is_dir()]
+    program = (
+        f"import sys, json; sys.path.insert(0, {str(asset)!r}); sys.path.append({str(site)!r})\n"
+        "from dynamodb_counters.handlers import aggregator, api, ingest_queue\n"
+        "import os; os.environ['AWS_DEFAULT_REGION'] = 'us-east-1'; import dynamodb_counters.handlers.ingest_http\n"
+        "print(json.dumps({n: m.__file__ for n, m in sys.modules.items() if getattr(m, '__file__', None)}))"
+    )
+    loaded = json.loads(run_isolated(program).splitlines()[-1])
+    ours = [name for name in loaded if name.partition(".")[0] in {"dynamodb_counters", "aws_lambda_powertools"}]
+    assert ours
+    assert all(loaded[name].startswith(str(asset)) for name in ours)
