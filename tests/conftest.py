@@ -35,11 +35,7 @@ if os.environ.get("ENGINES") == "all":
 EXAMPLES = max(25 * NIGHT, 30)
 settings.register_profile("dev", print_blob=True, deadline=None, max_examples=EXAMPLES)
 settings.register_profile(
-    "ci",
-    print_blob=True,
-    deadline=None,
-    max_examples=EXAMPLES,
-    suppress_health_check=[HealthCheck.too_slow],
+    "ci", print_blob=True, deadline=None, max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow]
 )
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "dev")
 settings.load_profile(PROFILE)

@@ -121,10 +121,7 @@ def test_foreign_app_composes_the_constructs(python: Path, tmp_path: Path) -> No
     outside = {
         path.relative_to(installed)
         for folder in ("cli", "_dev", "testing")
-        for path in (
-            *installed.glob(f"{folder}/**/*.py"),
-            installed / "_pytest_plugin.py",
-        )
+        for path in (*installed.glob(f"{folder}/**/*.py"), installed / "_pytest_plugin.py")
     }
     assert len(outside) > 1
     assert {path.relative_to(installed) for path in installed.rglob("*.py")} - outside == {

@@ -22,7 +22,7 @@ from tests.unit.infra.support import PROJECT, build, new_stack, synthesized
 
 SNAPSHOTS = PROJECT / "tests" / "snapshots"
 IGNORED: Final = {
-    "W3005": "CDK makes a function depend on both its role and the role's policy; the redundancy is harmless.",
+    "W3005": "CDK makes a function depend on both its role and the role's policy; the redundancy is harmless."
 }
 _ELSEWHERE: Final = {
     ("DedupCounterTable", "table"): "excludes all others; test_dedup_counter_table",

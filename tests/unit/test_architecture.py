@@ -64,12 +64,7 @@ PATH = Items("path", where=Attr("user_submitted_path").exists())
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
 SITE = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"views": Count()}, write_shards=8)
 VISITORS = Distinct(
-    "visitors",
-    VIEW,
-    pk="URL#{url}",
-    sk="VISITORS#{time:day}",
-    member="clientId",
-    retention=timedelta(days=31),
+    "visitors", VIEW, pk="URL#{url}", sk="VISITORS#{time:day}", member="clientId", retention=timedelta(days=31)
 )
 VIEWS_WINDOW = Window(
     "views_24h",

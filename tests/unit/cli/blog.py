@@ -48,12 +48,7 @@ PAGES = Aggregate(
 )
 SPEED = Aggregate("speed", VIEW, pk="SITE", sk="SPEED", ms=Histogram("ms", bounds=[0, 50, 100, 200, 400, 800]))
 PHONES = Aggregate(
-    "phones",
-    VIEW,
-    pk="DAY#{time:day}",
-    sk="PHONES#{url}",
-    views=Count(),
-    where=Attr("device").eq("phone"),
+    "phones", VIEW, pk="DAY#{time:day}", sk="PHONES#{url}", views=Count(), where=Attr("device").eq("phone")
 )
 VISITORS = Distinct("visitors", VIEW, pk="URL#{url}", sk="VISITORS#{time:day}", member="client")
 PACE = Window("pace", VIEW, pk="URL#{url}", time="time", retention=timedelta(days=61), longest=timedelta(days=7))

@@ -90,11 +90,7 @@ REFUSED = ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no
 
 @pytest.mark.parametrize(
     ("service", "call"),
-    [
-        ("dynamodb", "describe_table"),
-        ("dynamodb", "describe_time_to_live"),
-        ("dynamodbstreams", "describe_stream"),
-    ],
+    [("dynamodb", "describe_table"), ("dynamodb", "describe_time_to_live"), ("dynamodbstreams", "describe_stream")],
 )
 def test_describe_says_what_it_may_not_read(blog: Blog, service: str, call: str) -> None:
     refusing = failing(blog.clients[service], call, error=REFUSED)
@@ -176,9 +172,7 @@ def test_wrong_input_is_one_line(blog: Blog, arguments: tuple[str, ...], said: s
     assert done.out == ""
 
 
-def test_help_lists_the_exit_codes_and_every_command_has_the_shared_options(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_help_lists_the_exit_codes_and_every_command_has_the_shared_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--help").code == 0
     assert "2 wrong input; 3 AWS refused" in " ".join(capsys.readouterr().out.split())
     for command in cli.counters.commands.values():

@@ -160,10 +160,7 @@ def test_events_too_late_for_a_window_are_metered(
 
 
 def test_a_group_that_other_code_has_spoiled_is_metered_and_its_thresholds_are_named(
-    module: ModuleType,
-    monkeypatch: pytest.MonkeyPatch,
-    metered: Metered,
-    caplog: pytest.LogCaptureFixture,
+    module: ModuleType, monkeypatch: pytest.MonkeyPatch, metered: Metered, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("DECLARATIONS", encode(flatten([_VIEWS, Threshold("many", _VIEWS, at=[1])])))
     images: list[dict[str, Any]] = [{"n": "x"}, {"n": 0}, {"n": 1}, {}]
@@ -192,13 +189,7 @@ def test_the_emulator_alone_has_it_read_the_registry_before_each_batch(
 _SCHEDULED = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
 
 
-@pytest.mark.parametrize(
-    ("hours_old", "reported"),
-    [
-        ([], {}),
-        ([2.0, 1.0], {"Uncounted": 2}),
-    ],
-)
+@pytest.mark.parametrize(("hours_old", "reported"), [([], {}), ([2.0, 1.0], {"Uncounted": 2})])
 def test_the_schedule_reports_what_waits_and_registers_nothing(
     module: ModuleType,
     moto_engine: Engine,

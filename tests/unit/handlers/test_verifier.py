@@ -49,10 +49,7 @@ def test_drift_is_metered_when_the_verification_is_complete(
 
 
 def test_groups_that_cannot_be_verified_are_metered(
-    module: ModuleType,
-    monkeypatch: pytest.MonkeyPatch,
-    metered: Metered,
-    caplog: pytest.LogCaptureFixture,
+    module: ModuleType, monkeypatch: pytest.MonkeyPatch, metered: Metered, caplog: pytest.LogCaptureFixture
 ) -> None:
     site = Site(VIEWS)
     site.view(3)

@@ -57,10 +57,7 @@ SIZES = Percentiles("sizes", VIEW, by="url", attribute="bytes")
 HOURLY = Percentiles("hourly", VIEW, by="url", attribute="bytes", error=0.1, time="time")
 LATEST = Extremes("latest", VIEW, by="url", attribute="time", show="clientId")
 LARGEST = Extremes("largest", VIEW, attribute="bytes")
-OWN = (
-    *(CLIENTS._parts[-1], *SIZES._parts, *HOURLY._parts),
-    *(*LATEST._parts, *LARGEST._parts),
-)
+OWN = (*(CLIENTS._parts[-1], *SIZES._parts, *HOURLY._parts), *(*LATEST._parts, *LARGEST._parts))
 DECLARATIONS: tuple[Declaration, ...] = (VIEWS, SITE, PER_URL, SMALL, ROLLING, KEPT, *OWN)
 HIT = Event("hit", pk="PAGE#{url}", sk="T#{time}#CID#{clientId}", packed=Packed("time", parts=2, chunk_bytes=1024))
 EVENTS: tuple[Event, ...] = (VIEW, HIT)

@@ -104,10 +104,7 @@ def test_parts_of_other_measures_are_no_plain_groups(name: str) -> None:
 def test_only_what_counts_by_time_has_a_series() -> None:
     days = {"start": utc(NOW - 2 * DAY).isoformat(), "end": utc(NOW).isoformat()}
     assert [one["count"] for one in read("clients/series", url="/", rolling="2d", **days)["series"]] == [0, 2, 2]
-    assert refused("latest/series", url="/") == (
-        404,
-        "no series 'latest'; available: rolling, kept, clients, hourly",
-    )
+    assert refused("latest/series", url="/") == (404, "no series 'latest'; available: rolling, kept, clients, hourly")
 
 
 @pytest.mark.parametrize(
@@ -189,8 +186,7 @@ def serve(monkeypatch: pytest.MonkeyPatch, client: Any) -> Counters:
 
 
 @pytest.mark.parametrize(
-    ("name", "order"),
-    [("clients", None), ("paged", lambda client: hash_of(PAGED._sk_template.render_texts([client])))],
+    ("name", "order"), [("clients", None), ("paged", lambda client: hash_of(PAGED._sk_template.render_texts([client])))]
 )
 def test_groups_come_page_by_page_in_the_order_of_their_keys_or_hashes(
     monkeypatch: pytest.MonkeyPatch, name: str, order: Any
@@ -340,10 +336,7 @@ def test_a_declaration_that_the_table_does_not_count_is_unavailable(monkeypatch:
     other = replace(CLIENTS, name="others", ranking=None)
     with counters_in_memory([other]) as counters:
         serve(monkeypatch, counters.client)
-        asked = (
-            ("clients", "url=/&clientId=c"),
-            ("fine", "url=/"),
-        )
+        asked = (("clients", "url=/&clientId=c"), ("fine", "url=/"))
         for path, query in asked:
             response = api.handler(request("GET", f"/v1/{path}", query), LAMBDA_CONTEXT)
             assert (response["statusCode"], response["headers"]["Retry-After"]) == (503, "1"), path

@@ -40,16 +40,7 @@ from cdk_dynamodb_counters import (
     WindowedCounter,
 )
 from dynamodb_counters import Items, TableKeys
-from dynamodb_counters._declarations import (
-    ActiveMembers,
-    Aggregate,
-    Count,
-    Event,
-    Packed,
-    Ranking,
-    Threshold,
-    Window,
-)
+from dynamodb_counters._declarations import ActiveMembers, Aggregate, Count, Event, Packed, Ranking, Threshold, Window
 from dynamodb_counters._declarations.codec import decode
 
 _Built = TypeVar("_Built")

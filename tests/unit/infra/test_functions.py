@@ -100,11 +100,7 @@ def test_a_name_that_cloudwatch_would_refuse_is_made_one_it_takes(stack: Stack, 
     assert [name for name in made if not re.fullmatch(r"[\x20-\x7e]{1,255}", name)] == []
 
 
-IMPORTED = (
-    "dynamodb_counters._declarations",
-    "aws_lambda_powertools.logging",
-    "aws_lambda_powertools.metrics",
-)
+IMPORTED = ("dynamodb_counters._declarations", "aws_lambda_powertools.logging", "aws_lambda_powertools.metrics")
 
 
 def run_isolated(program: str) -> str:
