@@ -20,7 +20,6 @@ from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
 
-import click
 import pytest
 
 from dynamodb_counters import (
@@ -37,13 +36,12 @@ from dynamodb_counters import (
     TimeWeighted,
     Window,
 )
-from dynamodb_counters.cli.main import counters as commands
 from dynamodb_counters.cli.main import main
 from dynamodb_counters.cli.session import Session
 from simulation.counters_in_memory import counters_in_memory
 from tests.site.blocks import DOCS
 from tests.unit.cli.blog import DECLARED, NOW, PHONES, VIEW, seeded
-from tests.unit.cli.in_process import write_template
+from tests.unit.cli.in_process import commands, write_template
 
 PAGE: Final = DOCS / "cli.md"
 _BLOCK: Final = re.compile(r"(?ms)^```console\n(.*?)^```$")
@@ -160,17 +158,9 @@ def test_the_page_shows_what_the_commands_print(tmp_path: Path, monkeypatch: pyt
         assert now.splitlines() == page.splitlines()
 
 
-def _names(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[str]:
-    names = (*path, str(command.name))
-    for inner in command.commands.values() if isinstance(command, click.Group) else ():
-        yield from _names(inner, names)
-    if not isinstance(command, click.Group):
-        yield " ".join(names)
-
-
 def test_every_command_has_an_example_and_a_place_in_the_index() -> None:
     page = PAGE.read_text(encoding="utf-8")
     shown = page + (DOCS / "backfill.md").read_text(encoding="utf-8")
-    for name in (name for command in commands.commands.values() for name in _names(command)):
+    for name in commands():
         assert re.search(rf"(?m)^\$ counters {name}\b", shown), name
         assert f"| [`{name.split(maxsplit=1)[0]}`](#" in page

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import click
+
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
-from dynamodb_counters.cli.main import main
+from dynamodb_counters.cli.main import counters, main
 from dynamodb_counters.cli.session import Session
 from simulation.world import World
 
@@ -72,3 +74,12 @@ def write_template(file: Path, **aggregators: Sequence[Declaration]) -> Path:
         resources[name] = {"Type": "AWS::Lambda::Function", "Properties": properties}
     file.write_text(json.dumps({"Resources": resources}))
     return file
+
+
+def commands(group: click.Group = counters, before: str = "") -> Iterator[str]:
+    """Yield the names of all commands."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{before}{name} ")
+        else:
+            yield f"{before}{name}"

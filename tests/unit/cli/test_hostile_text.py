@@ -26,7 +26,7 @@ from dynamodb_counters.cli.commands import backfill as verifying
 from dynamodb_counters.cli.commands import dev
 from dynamodb_counters.cli.session import FAULT, Session, shared
 from tests.unit.cli.blog import DECLARED, VIEW, Blog
-from tests.unit.cli.in_process import Done, run, write_template
+from tests.unit.cli.in_process import Done, commands, run, write_template
 
 # It clears the screen, fills the clipboard, blinks, hides what stands before it, turns the rest around, forges a line.
 TEXT = "/\x1b[2J\x1b]52;c;ZXZpbA==\x07\x9b5m\x7f\r\x08\u202e\u2066\u2028\t\nerror: forged"
@@ -60,14 +60,6 @@ ARGUMENTS = {
 }
 SILENT = {"describe", "drop", "quarantine redrive", "quarantine discard", "wait"}
 """Commands that do not print the text."""
-
-
-def commands(group: click.Group = main.counters, before: str = "") -> Iterator[str]:
-    for name, command in group.commands.items():
-        if isinstance(command, click.Group):
-            yield from commands(command, f"{before}{name} ")
-        else:
-            yield f"{before}{name}"
 
 
 def test_every_command_is_run() -> None:

@@ -4,35 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 import pytest
-from aws_cdk import Acknowledgment, App, Environment, RemovalPolicies, RemovalPolicy, Stack, Validations
+from aws_cdk import Acknowledgment, RemovalPolicies, RemovalPolicy, Stack, Validations
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
-from aws_cdk.assertions import Annotations, Match, Template
+from aws_cdk.assertions import Annotations, Match
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
-from dynamodb_counters._declarations.codec import decode
+from dynamodb_counters._declarations.codec import decode, encode
 from tests.unit.infra.support import (
     ARN,
-    HERE,
-    OURS,
     STREAM_ARN,
     THEIRS,
-    THERE,
     TOP,
     VIEW,
     VIEWS,
+    Place,
     actions,
     build,
     each,
     environment,
     imported,
-    new_app,
     new_role,
     new_stack,
-    own_table,
     properties,
     statements,
     synthesized,
@@ -140,42 +135,29 @@ def test_an_app_that_only_reads_needs_no_stream(handle: str, stack: Stack) -> No
     Annotations.from_stack(stack).has_no_warning("*", Match.any_value())
 
 
-def stack_at(app: App, name: str, account: str | None = OURS, region: str | None = HERE, **more: Any) -> Stack:
-    return Stack(app, name, env=Environment(account=account, region=region), **more)
-
-
-def counted(stack: Stack) -> DedupCounterTable:
-    counters = build(DedupCounterTable, stack)
-    build(StreamAggregator, stack, table=counters)
-    return counters
-
-
 def test_resources_in_the_same_place_or_known_by_their_arn_give_no_name() -> None:
-    app = new_app()
-    stack = stack_at(app, "Counts")
-    counters = counted(stack)
-    build(CounterApi, stack_at(app, "Api"), table=counters)
-    counters.grant_accept(iam.Role.from_role_arn(stack, "Theirs", f"arn:aws:iam::{THEIRS}:role/writer"), VIEW)
-    [table] = Template.from_stack(stack).find_resources("AWS::DynamoDB::GlobalTable").values()
+    here = Place()
+    here(StreamAggregator)
+    Place(here.app, "Api")(CounterApi, table=here.counters)
+    here.counters.grant_accept(iam.Role.from_role_arn(here.stack, "Theirs", f"arn:aws:iam::{THEIRS}:role/writer"), VIEW)
+    [table] = synthesized(here.stack).find_resources("AWS::DynamoDB::GlobalTable").values()
     assert "TableName" not in table["Properties"]
 
 
 def test_stacks_without_account_and_region_share_a_table() -> None:
-    app = new_app()
-    counters = counted(Stack(app, "Counts"))
-    build(CounterApi, Stack(app, "Api"), table=counters)
-    app.synth()
+    counts = Place(account=None, region=None)
+    counts(StreamAggregator)
+    counts.elsewhere()(CounterApi, table=counts.counters)
+    counts.app.synth()
 
 
 def test_an_ingest_on_a_replica_knows_that_the_primary_is_counted() -> None:
-    app = new_app()
-    here, there = stack_at(app, "Here"), stack_at(app, "There", region=THERE)
-    table = own_table(here, table_name="events", replicas=[dynamodb.ReplicaTableProps(region=THERE)])
-    copy = build(DedupCounterTable, there, table=table.replica(THERE))
-    build(EventIngest, there, table=copy)
-    build(CounterApi, there, table=copy)
-    build(StreamAggregator, here, table=build(DedupCounterTable, here, table=table), aggregates=[VIEWS])
-    app.synth()
-    Annotations.from_stack(there).has_no_warning("*", Match.any_value())
-    variables = [one["Environment"]["Variables"] for one in each(Template.from_stack(there), "AWS::Lambda::Function")]
-    assert [one.name for one in decode(variables[0]["AGGREGATES"])] == ["views"]
+    here = Place()
+    _, there = here.replica(table_name="events")
+    there(EventIngest)
+    there(CounterApi)
+    here(StreamAggregator, aggregates=[VIEWS])
+    here.app.synth()
+    Annotations.from_stack(there.stack).has_no_warning("*", Match.any_value())
+    variables = [one["Environment"]["Variables"] for one in each(synthesized(there.stack), "AWS::Lambda::Function")]
+    assert {one.name for known in variables for one in decode(known.get("AGGREGATES", encode(())))} == {"views"}
