@@ -127,17 +127,20 @@ def source_table(stack: Stack, **more: Any) -> dynamodb.Table:
 
 
 def apart_everything(stack: Stack) -> None:
+    keys = [kms.Key(stack, name) for name in ("Key", "BucketKey")]
     build(
         StreamAggregator,
         stack,
         source_table=source_table(
             stack,
             encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED,
-            encryption_key=kms.Key(stack, "Key"),
+            encryption_key=keys[0],
             time_to_live_attribute="expiresAt",
         ),
         aggregates=[orders(TableKeys("id", ttl="expiresAt")), VIEWS],
         batch_size=500,
+        verify_every=Duration.days(1),
+        on_failure_bucket=s3.Bucket(stack, "Bucket", encryption_key=keys[1]),
         alarm_actions=[topic(stack)],
     )
 
@@ -253,22 +256,6 @@ BUILDS: dict[str, Callable[[Stack], object]] = {
 }
 
 
-def apart_verified(stack: Stack) -> None:
-    """Build a verifier of a source table, of a key and a bucket's key of its own."""
-    keys = [kms.Key(stack, name) for name in ("Key", "BucketKey")]
-    encrypted = {"encryption": dynamodb.TableEncryption.CUSTOMER_MANAGED, "encryption_key": keys[0]}
-    build(
-        StreamAggregator,
-        stack,
-        source_table=source_table(stack, **encrypted),
-        aggregates=[orders(TableKeys("id"))],
-        verify_every=Duration.days(1),
-        on_failure_bucket=s3.Bucket(stack, "Bucket", encryption_key=keys[1]),
-    )
-
-
-BESIDE: dict[str, Callable[[Stack], object]] = {"apart_verified": apart_verified}
-"""Builds that keep the rules, and have no snapshot."""
 CONSTRUCTS = (CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter)
 GIVEN: dict[str, set[str]] = {construct.__name__: set() for construct in CONSTRUCTS}
 """Arguments that the builds give to each construct."""
@@ -283,7 +270,7 @@ def built(name: str) -> Stack:
     with ExitStack() as patches:
         for construct in CONSTRUCTS:
             patches.enter_context(patch.object(construct, "__init__", _noting(construct.__name__, construct.__init__)))
-        (BUILDS | BESIDE)[name](stack)
+        BUILDS[name](stack)
     return stack
 
 
@@ -303,4 +290,4 @@ def templates() -> dict[str, Template]:
 
 def names() -> list[str]:
     """The names of all templates, known before any is built."""
-    return [*stacks(), *BUILDS, *BESIDE]
+    return [*stacks(), *BUILDS]
