@@ -164,21 +164,16 @@ def test_the_example_is_what_the_code_writes(example: str, written: dict[str, It
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_every_attribute_of_an_item_is_in_the_row_of_its_kind(example: str, written: dict[str, Item]) -> None:
-    _, names = _rows()[_row_of(example)]
-    known = re.compile("|".join(map(_pattern, names)))
-
-    assert [name for name in written[example] if not known.fullmatch(name)] == []
-
-
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_a_key_is_laid_out_as_its_row_says(example: str, written: dict[str, Item]) -> None:
-    layouts, _ = _rows()[_row_of(example)]
+def test_the_row_of_a_kind_has_the_layout_of_its_keys_and_every_attribute(
+    example: str, written: dict[str, Item]
+) -> None:
     item = written[example]
-
+    layouts, names = _rows()[_row_of(example)]
     assert len(layouts) in (0, 2), "both keys, or 'as declared'"
     for layout, name in zip(layouts, ("pk", "sk"), strict=False):
         assert re.fullmatch(_pattern(layout), item[name]["S"])
+    known = re.compile("|".join(map(_pattern, names)))
+    assert [name for name in item if not known.fullmatch(name)] == []
 
 
 def test_every_bookkeeping_attribute_on_the_page_is_written(written: dict[str, Item]) -> None:
