@@ -15,7 +15,6 @@ from typing import Any, cast
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
-from simulation.metered_table import MeteredTable
 
 from dynamodb_counters import Aggregate, Event, Packed, Sum
 from dynamodb_counters._fold.plan import Plan
@@ -26,6 +25,7 @@ from dynamodb_counters.handlers import ingest_queue as consumer
 from simulation.clock import VirtualClock
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory.client_errors import failure
+from simulation.memory_table import MemoryTable
 from simulation.night import scaled
 from simulation.queue.sqs import SQS, Message, Queue
 from tests.unit.handlers.conftest import Load, Metered
@@ -40,7 +40,7 @@ class World:
         self.clock = VirtualClock()
         self.dead = Queue(self.clock)
         self.queue = Queue(self.clock, dead_letters=self.dead)
-        self.table = MeteredTable(self.clock)
+        self.table = MemoryTable(self.clock)
         self.refuse_sending = False
         # What feeds its own queue is a loop, which Lambda ends.
         self.sqs = SQS({"d": self.dead}, refuses=lambda: self.refuse_sending)
