@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,9 +13,6 @@ from dynamodb_counters.errors import CommitError
 from simulation.faults.hooked_client import failing
 from simulation.memory.client_errors import failure
 from simulation.memory.memory_stream import Record
-from simulation.night import scaled
-from simulation.pairs import coverage, days
-from simulation.pairs.days import ExpiringMembers
 from simulation.world import World, reach
 
 VIEW = Event("view", pk="VIEW#{id}", sk="VIEW")
@@ -25,23 +21,6 @@ VIEWS = Aggregate("views", VIEW, pk="SITE", sk="VIEWS", measures={"views": Count
 FRIDAY = {"at:day": "2026-11-20"}
 ANN = {**FRIDAY, "client": "ann"}
 CLOSED = datetime(2026, 11, 23, tzinfo=UTC).timestamp()
-SEEDS = scaled(3)
-
-
-@pytest.mark.parametrize("pages", [False, True], ids=["items", "pages"])
-def test_every_number_is_exact_whatever_expires_and_comes_late(*, pages: bool) -> None:
-    reached: collections.Counter[str] = collections.Counter()
-    for seed in range(SEEDS):
-        outcome = ExpiringMembers(seed, pages=pages).run()
-        assert outcome.wrong == [], f"ExpiringMembers({seed}, pages={pages}).run()"
-        reached += outcome.reached + outcome.faults
-    wanted = {
-        days.EXPIRED: 100,
-        days.LATE: 300,
-        coverage.TIMED_OUT: 50,
-    }
-    often = {name: times * SEEDS // 80 for name, times in wanted.items()}
-    assert {name: reached[name] for name, times in often.items() if reached[name] < times} == {}
 
 
 class Site(World):

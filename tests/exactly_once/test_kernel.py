@@ -24,15 +24,15 @@ from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import Dying
 from simulation.memory_table import MemoryTable
 from simulation.night import scaled
-from simulation.pairs import coverage, days
+from simulation.pairs import coverage, kernel
 from simulation.pairs.backend import LocalBackend
-from simulation.pairs.days import KernelSchedule, plain_add
+from simulation.pairs.kernel import KernelSchedule, plain_add
 from tests.engines import start_moto
 
 SCHEDULES = scaled(15)
 KEYS = (("a", "b"),)
 ARN = "arn:aws:dynamodb:eu-west-1:1:table/other/stream/1"
-REACHED = (coverage.SPLIT, coverage.REPLAYED, coverage.OUTLIVED, coverage.HOURS, coverage.PRUNED, days.REFUSED)
+REACHED = (coverage.SPLIT, coverage.REPLAYED, coverage.OUTLIVED, coverage.HOURS, coverage.PRUNED, kernel.REFUSED)
 PAGE = Path(__file__).parents[2] / "docs" / "your-aggregator.md"
 DIFFS = [diff for diff in re.findall(r"```diff\n(.*?)```", PAGE.read_text(), re.DOTALL) if "def handler" in diff]
 ORDER = {"shop": {"S": "a"}, "day": {"S": "2026-11-20"}, "cents": {"N": "250"}}
