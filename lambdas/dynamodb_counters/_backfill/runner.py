@@ -273,6 +273,8 @@ ROUNDS: Final = 5
 SPLITTING: Final = "the table's stream is splitting its shards all the time: try again later"
 
 _POLL: Final = 2.0
+_MOST_BEATS: Final = 1000
+"""While shards wait, each time twice as many: random keys seldom meet a shard that owns few."""
 _LAST_PAGES: Final = 25
 """A batch that is delivered again in parts may have written the last ones."""
 
@@ -481,7 +483,7 @@ class Runner(Work, ABC):
 
     def _wait_for_log(self, has_passed: Callable[[str], bool]) -> Iterator[Progress]:
         """Wait until every shard has logged what is asked for, or another process is done with it."""
-        phase, beats_at = self.state.phase, -math.inf
+        phase, beats_at, beats = self.state.phase, -math.inf, 1
         acknowledged: dict[str, bool] = {}
         while True:
             self._describe()
@@ -501,8 +503,8 @@ class Runner(Work, ABC):
             count = len(self.state.lineage.parents)
             yield self._step(self.state.phase, count - len(waiting), count)
             if self.now() > beats_at + 10 * _POLL:
-                beats_at = self.now()
-                self._beat(2 * len(waiting))
+                beats_at, beats = self.now(), min(2 * beats, _MOST_BEATS)
+                self._beat(max(2 * len(waiting), beats))
             self.table.sleep(_POLL)
 
     def _has_passed(self, shard: str) -> bool:
