@@ -21,7 +21,7 @@ from dynamodb_counters._writes.accept import accept
 from dynamodb_counters.errors import BackfillError
 from simulation.faults.process import in_disorder
 from simulation.memory.memory_stream import Record
-from simulation.oracle.aggregates import Group, Groups
+from simulation.oracle.aggregates import Group, Groups, add_all
 from simulation.pairs import features
 from simulation.pairs.audit import audit
 from simulation.pairs.backend import Backend, MemoryBackend, RestoredTable
@@ -30,7 +30,7 @@ from simulation.pairs.declared import VISIT
 from simulation.pairs.engine import Act, Engine
 from simulation.pairs.function import QUARANTINE_SECONDS
 from simulation.pairs.ledger import HeardClient, Ledger, Purpose
-from simulation.pairs.truth import Truth
+from simulation.pairs.truth import Image, Truth, added_by_image
 from simulation.pairs.writers import PAGES, Writers
 
 
@@ -147,7 +147,7 @@ class _CopyTruth(Truth):
         return self.orders_waiting(declaration.name)
 
     def gone(self, declaration: Declaration) -> set[Group]:
-        """Groups that may count what is gone: whether the copy had counted it, nothing shows."""
+        """Groups that may count what is gone, or was changed while it waited: nothing shows what the copy had met."""
         if isinstance(declaration.source, Aggregate | Direct):
             return set()
         groups: Groups = {}
@@ -155,7 +155,14 @@ class _CopyTruth(Truth):
         entries, self._entries = self._entries, []
         self._add_events(groups, declaration)
         self._items, self._entries = items, entries
+        for entry in entries:
+            if entry.sign > 0 and self._awaits(entry, declaration.name) and not self._is_shown(entry.image):
+                add_all(groups, added_by_image(declaration, entry.image))
         return set(groups)
+
+    def _is_shown(self, image: Image) -> bool:
+        """Whether an event or an item is as it was when it was put aside; rows of a chunk come and go by themselves."""
+        return "_chunk" in image or image in self._items
 
 
 def wrong_after(

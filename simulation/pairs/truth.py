@@ -229,7 +229,7 @@ class Truth(Cuts):
                 continue
             if ever and (name in entry.names or not entry.names):
                 return True
-            if self._awaits(entry, name) and (not entry.sign or _added(self.registered[name], entry.image)):
+            if self._awaits(entry, name) and (not entry.sign or added_by_image(self.registered[name], entry.image)):
                 return True
         return False
 
@@ -262,7 +262,7 @@ class Truth(Cuts):
         add_all(groups, [(group, self.spoiled.get((name, group), {}))], -1)
         if not isinstance(declaration.source, Aggregate):
             for image, sign in self._kept(declaration, run):
-                counted = _added(declaration, image)
+                counted = added_by_image(declaration, image)
                 add_all(groups, [(place, ranked(declaration, parts)) for place, parts in counted], -sign)
         return nonzero(groups[group])
 
@@ -365,13 +365,13 @@ class Truth(Cuts):
     def _add_events(self, groups: Groups, declaration: Declaration) -> None:
         """Add what items show, what has expired and is kept, less what waits."""
         for item in self._items:
-            add_all(groups, _added(declaration, item))
+            add_all(groups, added_by_image(declaration, item))
         for image, sign in self._kept(declaration):
-            add_all(groups, _added(declaration, image), sign)
+            add_all(groups, added_by_image(declaration, image), sign)
         for entry in self._entries:
             keeps = entry.has_gone and declaration.on_expiry != "subtract"
             if not keeps and self._awaits(entry, declaration.name):
-                add_all(groups, _added(declaration, entry.image), -entry.sign)
+                add_all(groups, added_by_image(declaration, entry.image), -entry.sign)
 
     def _kept(self, declaration: Declaration, run: str = "") -> Iterator[tuple[Image, int]]:
         """Images that have gone since a name's cut, and that it keeps counted; up to another run's cut."""
@@ -505,7 +505,7 @@ def _events_of(item: Image, declaration: Declaration) -> Signed:
     return [(_values(item), 1)] if kind in (source.name, f"{source.name}#once") else []
 
 
-def _added(declaration: Declaration, item: Image) -> Counted:
+def added_by_image(declaration: Declaration, item: Image) -> Counted:
     """Contributions of an item, by group; none where it cannot be counted."""
     return [each for values, sign in _events_of(item, declaration) for each in _added_by(declaration, values, sign)]
 
