@@ -39,10 +39,10 @@ _TIMEOUT_SECONDS: Final = 1800
 
 _FIRST: Final = 30
 _PATIENCE: Final = 300.0
-"""How many of the fastest tests a generated mutation meets before the others are collected, and seconds for them."""
+"""A generated mutation first meets so many of the fastest tests, for so many seconds."""
 
 _MOST: Final = 300
-"""How many of the fastest tests it must pass to survive, unless it is a guard."""
+"""One that passes so many has survived; a guard meets all tests that reach it."""
 
 # Loaded once, as they take longer than most tests: nothing of ours, which each process loads as a mutation left it.
 _SERVER: Final = multiprocessing.get_context("forkserver")
@@ -54,7 +54,7 @@ CAUGHT: Final = "caught"
 SURVIVED: Final = "SURVIVED"
 
 Row = tuple[str, str, str]
-"""Of the table of results: mutation, tests, result."""
+"""A mutation, its tests, and the result."""
 
 
 def copy_project(root: Path) -> None:

@@ -30,7 +30,7 @@ _SWAPPED: Final[dict[type[ast.AST], ast.AST]] = {
 _ENDS: Final = {"first": "last", "last": "first"}
 _REMOVED: Final = (ast.Expr, ast.Assign, ast.AugAssign, ast.Delete, ast.Raise, ast.Continue, ast.Break)
 _LEFT_OUT: Final = ("annotation", "returns", "decorator_list", "args")
-"""What only a type checker reads, and arguments of a function: those of a call are read by the call."""
+"""Fields of no effect, and the parameters of functions; the arguments of a call are changed."""
 
 _WIDTH: Final = 50
 """Of code in the name of a change; further changes of a function with one name have a number."""

@@ -53,16 +53,6 @@ class Store:
         answer = self.client.get_item(TableName=self.name, Key={"pk": {"S": pk}, "sk": {"S": sk}}, ConsistentRead=True)
         return cast("Mapping[str, Any]", answer.get("Item", {}))
 
-    def answers_of_queries(self) -> list[dict[str, Any]]:
-        """Answers of each Query from now on, their consumed units included."""
-        answers: list[dict[str, Any]] = []
-        register = self.client.meta.events.register
-        register(
-            "before-parameter-build.dynamodb.Query", lambda params, **_: params.update(ReturnConsumedCapacity="TOTAL")
-        )
-        register("after-call.dynamodb.Query", lambda parsed, **_: answers.append(parsed))
-        return answers
-
     def _send(self, *request: Any) -> Any:
         return self.hook(*request)
 

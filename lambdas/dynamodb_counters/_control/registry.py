@@ -194,7 +194,7 @@ class Registry:
 
     @property
     def readable(self) -> tuple[Declaration, ...]:
-        """Those that this version can read with all that they count."""
+        """Return the declarations that this version can read, with all that they count."""
         unread = self.names.keys() - {each.name for each in self.declarations}
         return tuple(each for each in self.declarations if unread.isdisjoint(below.name for below in with_below(each)))
 

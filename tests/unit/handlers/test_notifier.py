@@ -30,7 +30,6 @@ PLAN = Threshold("plan", USAGE, at=[8, 10], measure="units", direction="both")
 ANY = Threshold("any", USAGE, at=[Decimal("1E-130")], measure="units")
 ANY_MEAN = Threshold("mean", USAGE, at=[Decimal("1E-130")], measure="mean")
 BUSY = Threshold("busy", USAGE, at=[1, 2, 3], measure="calls")
-MEAN = Threshold("mean", USAGE, at=[Decimal("0.5")], measure="mean")
 NO_TIME = SimpleNamespace(**{**vars(LAMBDA_CONTEXT), "get_remaining_time_in_millis": lambda: 11_000})
 
 

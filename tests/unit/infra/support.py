@@ -53,7 +53,6 @@ CONTEXT: dict[str, Any] = json.loads((PROJECT / "cdk.json").read_text())["contex
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7))
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
 PACKED = Event("hit", pk="PAGE#{url}", sk="T#{time}", retention=timedelta(days=7), packed=Packed("time"))
-HITS = Aggregate("hits", PACKED, pk="PAGE#{url}", sk="STATISTICS", measures={"hits": Count()})
 SITE = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"site_views": Count()})
 TOP = Aggregate(
     "top",
