@@ -17,21 +17,23 @@ from simulation.pairs.swarm import Swarm
 
 SCHEDULES = scaled(30)
 OFTEN = {
-    coverage.STRAGGLER: 19,
-    coverage.CROWDED: 5,
-    coverage.SPOILED: 10,
-    coverage.MOVED: 400,
-    coverage.PRUNED: 10,
-    coverage.DROPPED: 200,
-    coverage.FINAL: 400,
-    coverage.OUTLIVED: 40,
-    coverage.HOURS: 5,
-    coverage.REPLAYED: 10,
-    coverage.ROLLED_OVER: 10,
-    coverage.ANSWERED + "accepted": 200,
-    coverage.ANSWERED + "duplicate": 100,
-    coverage.ANSWERED + "retracted": 10,
-    coverage.ANSWERED + "absent": 10,
+    coverage.STRAGGLER: 150,
+    coverage.UNREADABLE: 30,
+    coverage.CROWDED: 20,
+    coverage.SPOILED: 50,
+    coverage.MOVED: 2900,
+    coverage.PRUNED: 250,
+    coverage.DROPPED: 1700,
+    coverage.FINAL: 7000,
+    coverage.OUTLIVED: 1000,
+    coverage.HOURS: 100,
+    coverage.REPLAYED: 50,
+    coverage.ROLLED_OVER: 50,
+    coverage.ANSWERED + "accepted": 700,
+    coverage.ANSWERED + "duplicate": 400,
+    coverage.ANSWERED + "too_late": 20,
+    coverage.ANSWERED + "retracted": 50,
+    coverage.ANSWERED + "absent": 80,
 }
 """How often six hundred schedules come across what checkpoints, pruning and packed events are about, at least."""
 
