@@ -44,11 +44,7 @@ def _measures(records: list[Record], *declarations: Any) -> dict[Any, Any]:
 
 @pytest.mark.parametrize(
     ("new", "old"),
-    [
-        (_view() | {"note": {"S": "seen"}}, _view()),
-        (_view() | {"bytes": {"N": "1.0"}}, _view()),
-        (_view(size=0), None),
-    ],
+    [(_view() | {"note": {"S": "seen"}}, _view()), (_view() | {"bytes": {"N": "1.0"}}, _view()), (_view(size=0), None)],
 )
 def test_a_change_that_concerns_no_measure_causes_no_write(new: Image, old: Image | None) -> None:
     counting = () if old is None else (_VIEWS, _LIVE, _BIG, _RECENT)

@@ -155,14 +155,7 @@ _DECLARATIONS = flatten(
     )
 )
 _DOOR_PLAN = Plan(_DECLARATIONS)
-_GOOD: dict[str, Any] = {
-    "url": "/",
-    "id": "1",
-    "at": NOW,
-    "bytes": 5,
-    "tags": ["a", "b"],
-    "place": {"city": "Oslo"},
-}
+_GOOD: dict[str, Any] = {"url": "/", "id": "1", "at": NOW, "bytes": 5, "tags": ["a", "b"], "place": {"city": "Oslo"}}
 
 _TIMES = st.sampled_from(
     [

@@ -36,8 +36,7 @@ _ELSEWHERE = timezone(timedelta(hours=5, minutes=30))
 _MOMENTS = st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
 _DIGITS = st.integers(-(10**38) + 1, 10**38 - 1)
 _NUMBERS = st.one_of(
-    _DIGITS,
-    st.builds(lambda digits, exponent: Decimal(digits).scaleb(exponent, EXACT), _DIGITS, st.integers(-167, 88)),
+    _DIGITS, st.builds(lambda digits, exponent: Decimal(digits).scaleb(exponent, EXACT), _DIGITS, st.integers(-167, 88))
 )
 
 

@@ -69,9 +69,5 @@ def scripted_table(client: ScriptedClient, pauses: list[float] | None = None, *,
     """A table that answers from a script; its pauses take no time but are noted."""
     noted = pauses if pauses is not None else []
     return Table(
-        "table",
-        cast("DynamoDBClient", client),
-        clock=VirtualClock(now),
-        sleep=noted.append,
-        jitter=lambda: 1.0,
+        "table", cast("DynamoDBClient", client), clock=VirtualClock(now), sleep=noted.append, jitter=lambda: 1.0
     )

@@ -293,13 +293,7 @@ def _statuses_of(client: ScriptedClient, events: list[dict[str, Any]]) -> list[s
 
 
 @pytest.mark.parametrize(
-    "error",
-    [
-        _failed("AccessDeniedException"),
-        _failed("ResourceNotFoundException"),
-        NoCredentialsError(),
-    ],
-    ids=str,
+    "error", [_failed("AccessDeniedException"), _failed("ResourceNotFoundException"), NoCredentialsError()], ids=str
 )
 def test_a_fault_of_the_deployment_is_raised_from_any_call(error: Exception) -> None:
     table = scripted_table(ScriptedClient(put_item=[error] * 2))
@@ -311,16 +305,10 @@ def test_a_fault_of_the_deployment_is_raised_from_any_call(error: Exception) -> 
 
 
 _PASSING: list[Exception] = [
-    *map(
-        _failed,
-        ("ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded"),
-    ),
+    *map(_failed, ("ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded")),
     _failed("ServiceUnavailable"),
     _failed("RequestTimeout"),
-    *map(
-        _failed,
-        ("TransactionInProgressException", "TransactionConflictException", "InternalServerError"),
-    ),
+    *map(_failed, ("TransactionInProgressException", "TransactionConflictException", "InternalServerError")),
     _failed("502", ResponseMetadata={"HTTPStatusCode": 502}),
     cancelled("None", "TransactionConflict"),
     ConnectTimeoutError(endpoint_url="http://table"),
