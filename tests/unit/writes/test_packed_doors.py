@@ -72,10 +72,12 @@ def test_values_that_are_no_mapping_are_refused(counters: Counters, packed: Pack
         counters.retract(event, values)
 
 
-def test_a_call_without_events_asks_for_nothing(site: World, counters: Counters) -> None:
-    assert counters.accept_many(_VIEW, []) == []
-    assert [outcome.status for outcome in counters.accept_many(_VIEW, [{}])] == ["rejected"]
-    assert list(site.table.items()) == []
+@pytest.mark.parametrize("packed", [_VIEW.packed, None], ids=["packed", "plain"])
+def test_a_call_without_events_asks_for_nothing(site: World, packed: Packed | None) -> None:
+    event = replace(_VIEW, packed=packed)
+    assert site.counters.accept_many(event, []) == []
+    assert [outcome.status for outcome in site.counters.accept_many(event, [{}])] == ["rejected"]
+    assert site.table.usage.calls == 0
 
 
 @pytest.mark.parametrize("is_same", [False, True])
