@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, make_dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
+from itertools import product
 from typing import Annotated, Any, Final, List, Literal, NotRequired, Optional, TypedDict  # noqa: UP035
 from uuid import UUID
 
@@ -107,26 +109,22 @@ def test_classes_say_the_same_as_a_mapping(declared: type) -> None:
 
 
 def test_limits_and_defaults_of_a_class_are_taken_over() -> None:
-    class Model(pydantic.BaseModel):
-        amount: Annotated[Decimal, pydantic.Field(ge=0, le=9)]
-        name: str = pydantic.Field(min_length=1)
-
-    @dataclass
-    class Sent:
-        score: Annotated[int | None, annotated_types.Ge(1)]
-        tags: list[str] = field(default_factory=list)
-
     parent: Any = pydantic.dataclasses.dataclass(_dataclass(int))
-    child = make_dataclass("Child", [("y", str, "")], bases=(parent,))
-    declared: dict[type, dict[str, Attribute]] = {
-        child: {"x": Attribute(int), "y": Attribute(str, required=False)},
-        Model: {"amount": Attribute(Decimal, minimum=0, maximum=9), "name": Attribute(str, min_length=1)},
-        Sent: {"score": Attribute(int, minimum=1, required=False), "tags": Attribute(list[str], required=False)},
-        _pydantic_dataclass(int, ge=0): {"x": Attribute(int, minimum=0)},
-        _model(Annotated[int, "a number", pydantic.Field(description="it", strict=True)]): {"x": Attribute(int)},
-        _model(List): {"x": Attribute(list)},  # noqa: UP006
-    }
-    for kind, attributes in declared.items():
+    optional: Any = field(default_factory=list)
+    declared: list[tuple[Any, dict[str, Attribute]]] = [
+        (
+            make_dataclass("Child", [("y", str, "")], bases=(parent,)),
+            {"x": Attribute(int), "y": Attribute(str, required=False)},
+        ),
+        (_model(Annotated[Decimal, pydantic.Field(ge=0, le=9)]), {"x": Attribute(Decimal, minimum=0, maximum=9)}),
+        (pydantic.create_model("M", x=(str, pydantic.Field(min_length=1))), {"x": Attribute(str, min_length=1)}),
+        (_dataclass(Annotated[int | None, annotated_types.Ge(1)]), {"x": Attribute(int, minimum=1, required=False)}),
+        (make_dataclass("Sent", [("x", list[str], optional)]), {"x": Attribute(list[str], required=False)}),
+        (_pydantic_dataclass(int, ge=0), {"x": Attribute(int, minimum=0)}),
+        (_model(Annotated[int, "a number", pydantic.Field(description="it", strict=True)]), {"x": Attribute(int)}),
+        (_model(List), {"x": Attribute(list)}),  # noqa: UP006
+    ]
+    for kind, attributes in declared:
         assert Event("e", pk="E", sk="E", attributes=kind).attributes == attributes
 
 
@@ -143,9 +141,8 @@ def test_attributes_that_fit_can_be_declared() -> None:
     where &= Attr("at").ge("2026-11") & Attr("id").eq(GOOD["id"])
     measures = {"n": Count(), "sum": Sum("amount"), "deep": Sum("extra.deep.number")}
 
-    assert _aggregate(
-        pk="{address.city}#{at:day}", sk="{tags[]}", measures=measures, where=where, write_shards=2
-    ).fields
+    by = "{address.city}#{at:day}", "{tags[]}"
+    assert _aggregate(pk=by[0], sk=by[1], measures=measures, where=where, write_shards=2).fields
     assert Window("w", ORDER, pk="{plan}", time="at", measure=Sum("amount"), where=where).fields == ("plan",)
     assert Distinct("d", ORDER, pk="D", sk="D", member="name").total.fields == ()
     anything = Event("e", key="id", attributes={"id": str, "map": dict, "any": object, "many": object})
@@ -174,36 +171,32 @@ def test_attributes_of_the_key_and_the_version_are_always_there() -> None:
     assert replace(ORDER, version="plan").version == "plan"
 
 
-WRONG_EVENTS: dict[str, tuple[dict[str, Any], str]] = {
-    "uuid": ({"id": "7"}, "id='7': expected a UUID of 36 characters"),
-    "time": ({"at": "2026-11-20T10:30:00"}, "at='2026-11-20T10:30:00': expected an ISO 8601 time with an offset"),
-    "least": ({"amount": -1}, "amount=-1: expected a number of at least 0 of at most 99.5"),
-    "most": ({"amount": Decimal("99.6")}, "amount=99.6: expected a number"),
-    "text for a number": ({"amount": "5"}, "amount='5': expected a number"),
-    "choice": ({"plan": "gold"}, "plan='gold': expected one of 'free', 'pro'"),
-    "short": ({"name": "a"}, "name='a': expected a string"),
-    "long": ({"name": "abcd"}, "name='abcd': expected a string"),
-    "member": ({"tags": ["a", 1]}, "tags[1]=1: expected a string"),
-    "members": ({"tags": ["a", "b", "c"]}, "tags=['a', 'b', 'c']: expected a list of at most 2 members, each a string"),
-    "no list": ({"tags": "a"}, "tags='a': expected a list"),
-    "no map": ({"address": "Oslo"}, "address='Oslo': expected a map"),
-    "nested": ({"address": {"zip": "1"}}, "address.city=None: expected a string: it is required"),
-    "date": ({"born": "20.11.2026"}, "born='20.11.2026': expected an ISO 8601 date"),
-    "bool": ({"test": "true"}, "test='true': expected true or false"),
-    "part": ({"score": Decimal("1.5")}, "score=1.5: expected a whole number"),
-    "list of a part": ({"score": [Decimal("1.5")]}, "score=[1.5]: expected a whole number"),
-    "null": ({"name": None}, "name=None: expected a string"),
-}
+WRONG_EVENTS: list[tuple[dict[str, Any], str]] = [
+    ({"id": "7"}, "id='7': expected a UUID of 36 characters"),
+    ({"at": "2026-11-20T10:30:00"}, "at='2026-11-20T10:30:00': expected an ISO 8601 time with an offset"),
+    ({"amount": -1}, "amount=-1: expected a number of at least 0 of at most 99.5"),
+    ({"amount": Decimal("99.6")}, "amount=99.6: expected a number"),
+    ({"amount": "5"}, "amount='5': expected a number"),
+    ({"plan": "gold"}, "plan='gold': expected one of 'free', 'pro'"),
+    ({"name": "a"}, "name='a': expected a string"),
+    ({"name": "abcd"}, "name='abcd': expected a string"),
+    ({"tags": ["a", 1]}, "tags[1]=1: expected a string"),
+    ({"tags": ["a", "b", "c"]}, "tags=['a', 'b', 'c']: expected a list of at most 2 members, each a string"),
+    ({"tags": "a"}, "tags='a': expected a list"),
+    ({"address": "Oslo"}, "address='Oslo': expected a map"),
+    ({"address": {"zip": "1"}}, "address.city=None: expected a string: it is required"),
+    ({"born": "20.11.2026"}, "born='20.11.2026': expected an ISO 8601 date"),
+    ({"test": "true"}, "test='true': expected true or false"),
+    ({"score": Decimal("1.5")}, "score=1.5: expected a whole number"),
+    ({"score": [Decimal("1.5")]}, "score=[1.5]: expected a whole number"),
+    ({"name": None}, "name=None: expected a string"),
+]
 
 
-@pytest.mark.parametrize("mistake", WRONG_EVENTS)
-def test_an_event_that_does_not_fit_is_rejected_by_attribute(mistake: str) -> None:
-    changes, message = WRONG_EVENTS[mistake]
-
-    with pytest.raises(InvalidArgumentError) as refused:
+@pytest.mark.parametrize(("changes", "message"), WRONG_EVENTS)
+def test_an_event_that_does_not_fit_is_rejected_by_attribute(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"^{re.escape(f'invalid {message}')}"):
         typed_item(ORDER, {**GOOD, **changes})
-
-    assert str(refused.value).startswith(f"invalid {message}")
 
 
 def test_values_that_fit_are_taken() -> None:
@@ -234,8 +227,13 @@ _KINDS = st.one_of(
 def test_the_json_schema_accepts_what_the_door_accepts(attributes: dict[str, Any], values: dict[str, Any]) -> None:
     event = Event("e", pk="E", sk="E", attributes=attributes)
     validate = fastjsonschema.compile(json.loads(json.dumps(event.json_schema)))
-
-    assert _accepts(lambda: validate(dict(values))) == _accepts(lambda: typed_item(event, values))
+    try:
+        typed_item(event, values)
+    except InvalidArgumentError:
+        with pytest.raises(fastjsonschema.JsonSchemaValueException):
+            validate(dict(values))
+    else:
+        validate(dict(values))
 
 
 def test_the_json_schema_says_what_each_type_allows() -> None:
@@ -253,16 +251,8 @@ def test_the_json_schema_says_what_each_type_allows() -> None:
     }
 
 
-def _accepts(call: Callable[[], object]) -> bool:
-    try:
-        call()
-    except (InvalidArgumentError, fastjsonschema.JsonSchemaValueException):
-        return False
-    return True
-
-
-def _model(kind: Any, **config: Any) -> type:
-    return pydantic.create_model("Model", __config__=_any(config), x=(kind, ...))
+def _model(kind: Any, validators: Any = None, **config: Any) -> type:
+    return pydantic.create_model("Model", __config__=_any(config), __validators__=validators, x=(kind, ...))
 
 
 def _dataclass(kind: Any) -> type:
@@ -279,23 +269,6 @@ def _typed_dict(kind: Any, **config: Any) -> type:
     made: Any = _any(TypedDict)("Typed", {"x": kind})
     made.__pydantic_config__ = config
     return made  # type: ignore[no-any-return]
-
-
-class Validated(pydantic.BaseModel):
-    x: int
-
-    @pydantic.field_validator("x")
-    @classmethod
-    def even(cls, value: int) -> int:
-        return value // 2 * 2
-
-
-class Whole(pydantic.BaseModel):
-    x: int
-
-    @pydantic.model_validator(mode="after")
-    def check(self) -> Whole:
-        return self
 
 
 @dataclass
@@ -348,14 +321,15 @@ def test_a_constraint_is_demanded_or_its_declaration_is_refused(demand: str, mak
 
 def test_what_no_schema_can_say_of_a_class_is_refused_by_name() -> None:
     for declared, named in (
-        (Validated, "even"),
+        (_model(int, {"even": pydantic.field_validator("x")(_any)}), "even"),
         (_model(int, extra="forbid"), "'extra'"),
         ({"m": _model(int, extra="forbid")}, "'extra'"),
         (_typed_dict(int, extra="forbid"), "'extra'"),
-        (Whole, "check"),
-        (_model(str, str_min_length=1), "str_min_length"),
-        (_model(str, str_max_length=1), "str_max_length"),
-        (_model(str, str_max_length=0), "str_max_length"),
+        (_model(int, {"check": pydantic.model_validator(mode="after")(_any)}), "check"),
+        *(
+            (_model(str, **{name: n}), name)
+            for name, n in (("str_min_length", 1), ("str_max_length", 1), ("str_max_length", 0))
+        ),
         (type("Hooked", (pydantic.BaseModel,), {"model_post_init": _any}), "model_post_init"),
         (make_dataclass("Hooked", ["x"], namespace={"__post_init__": print}), "__post_init__"),
         (pydantic.RootModel[int], "RootModel"),
@@ -364,7 +338,7 @@ def test_what_no_schema_can_say_of_a_class_is_refused_by_name() -> None:
         (Node, "attributes of 'x'.*=.*Node.*contain itself"),
     ):
         with pytest.raises(InvalidArgumentError, match=named):
-            Event("e", pk="E", sk="E", attributes=declared)
+            Event("e", pk="E", sk="E", attributes=_any(declared))
 
 
 EVENT: Final = Event("event", key="id")
@@ -390,10 +364,9 @@ def test_a_quarantined_value_is_named_as_it_was_sent(declared: Any, value: Any, 
 
 def test_an_instance_of_the_declared_class_is_refused_with_what_to_pass() -> None:
     event, values = Event("address", key="city", attributes=Address), Address("Oslo")
-    model = OrderModel(id=UUID(int=1), amount=Decimal(1))
+    wrong: list[Any] = [values, OrderModel(id=UUID(int=1), amount=Decimal(1))]
     with counters_in_memory([Aggregate("all", event)]) as counters:
-        for wrong in (values, model):
-            for call in (counters.accept, counters.retract):
-                with pytest.raises(ValueError, match=r"such as dataclasses.asdict\(…\) or a model's model_dump\(\)"):
-                    call(event, wrong)  # type: ignore[arg-type]
+        for call, instance in product((counters.accept, counters.retract), wrong):
+            with pytest.raises(ValueError, match=r"such as dataclasses.asdict\(…\) or a model's model_dump\(\)"):
+                call(event, instance)
         assert counters.accept(event, asdict(values)).status == "accepted"

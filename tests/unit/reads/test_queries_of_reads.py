@@ -173,23 +173,16 @@ def test_groups_of_all_partitions_take_a_scan_that_is_priced_first() -> None:
 
 
 @pytest.mark.parametrize("end", ["start", "end"])
-def test_a_span_of_events_that_are_not_packed_is_refused_at_the_call(counters: Counters, end: str) -> None:
+def test_a_listing_of_no_sort_key_or_of_a_span_of_events_that_are_not_packed_asks_nothing(
+    counters: Counters, queries: list[dict[str, Any]], end: str
+) -> None:
     span: dict[str, Any] = {end: NOW}
     with pytest.raises(InvalidArgumentError, match=f"^invalid {end}=.*: expected none: events that are not packed"):
         counters.events(VIEW, url="/", **span)
-
-
-def test_a_listing_after_all_sort_keys_is_empty_and_asks_nothing(
-    counters: Counters, queries: list[dict[str, Any]]
-) -> None:
     assert (list(counters.events(VIEW, url="/", after="U")), queries) == ([], [])
 
 
 # What DynamoDB leaves unprocessed is asked for again, and never taken for zero
-
-
-_VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
-_VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count()})
 
 
 class _Reads(GroupReads):
@@ -206,18 +199,28 @@ def _answer(arguments: dict[str, Any], most: int) -> dict[str, Any]:
 
 
 def _groups(count: int) -> list[tuple[Aggregate, dict[str, object]]]:
-    return [(_VIEWS, {"url": str(number)}) for number in range(count)]
+    return [(VIEWS, {"url": str(number)}) for number in range(count)]
 
 
-def test_unprocessed_keys_are_asked_for_again_after_a_pause() -> None:
-    client = ScriptedClient(batch_get_item=[lambda arguments: _answer(arguments, 4)] * 3)
-    pauses: list[float] = []
+@pytest.mark.parametrize(
+    ("asked", "most", "keys", "pauses"),
+    [
+        (_groups(10), 4, [2, 6, 10], 2),
+        (_groups(250), 100, [50, 100, 100], 0),
+        ([*_groups(2), *_groups(2)], 100, [2], 0),
+        ([], 100, [], 0),
+    ],
+    ids=["left unprocessed", "more than a call takes", "asked for twice", "none"],
+)
+def test_each_key_is_asked_for_until_it_is_read(asked: list[Any], most: int, keys: list[int], pauses: int) -> None:
+    client = ScriptedClient(batch_get_item=[lambda arguments: _answer(arguments, most)] * 3)
+    noted: list[float] = []
 
-    groups = _Reads(scripted_table(client, pauses)).get_many(_groups(10), consistent=False)
+    groups = _Reads(scripted_table(client, noted)).get_many(asked, consistent=False)
 
-    assert [group.measures["n"] for group in groups] == list(range(10))
-    assert [len(arguments["RequestItems"]["table"]["Keys"]) for _, arguments in client.calls] == [10, 6, 2]
-    assert len(pauses) == 2
+    assert [str(group.measures["n"]) for group in groups] == [values["url"] for _, values in asked]
+    assert sorted(len(arguments["RequestItems"]["table"]["Keys"]) for _, arguments in client.calls) == keys
+    assert len(noted) == pauses
 
 
 def test_keys_that_stay_unprocessed_are_an_error_not_a_zero() -> None:
@@ -226,25 +229,3 @@ def test_keys_that_stay_unprocessed_are_an_error_not_a_zero() -> None:
     with pytest.raises(Exception, match="2 keys stayed unread"):
         _Reads(scripted_table(client)).get_many(_groups(2), consistent=False)
     assert len(client.calls) < 50
-
-
-def test_a_call_asks_for_a_hundred_keys_at_most() -> None:
-    client = ScriptedClient(batch_get_item=[lambda arguments: _answer(arguments, 100)] * 3)
-
-    groups = _Reads(scripted_table(client)).get_many(_groups(250), consistent=False)
-
-    assert [group.measures["n"] for group in groups] == list(range(250))
-    assert sorted(len(arguments["RequestItems"]["table"]["Keys"]) for _, arguments in client.calls) == [50, 100, 100]
-
-
-def test_a_key_asked_for_twice_is_read_once() -> None:
-    client = ScriptedClient(batch_get_item=[lambda arguments: _answer(arguments, 100)])
-
-    groups = _Reads(scripted_table(client)).get_many([*_groups(2), *_groups(2)], consistent=False)
-
-    assert [group.measures["n"] for group in groups] == [0, 1, 0, 1]
-    assert len(client.calls[0][1]["RequestItems"]["table"]["Keys"]) == 2
-
-
-def test_no_groups_cause_no_call() -> None:
-    assert _Reads(scripted_table(ScriptedClient())).get_many([], consistent=False) == []

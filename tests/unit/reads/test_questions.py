@@ -70,12 +70,8 @@ def test_a_day_begins_once_and_when_its_clocks_do(zone: str, as_of: datetime, st
 
 
 def test_a_day_that_a_zone_skipped_has_no_step() -> None:
-    days = (
-        _written(_JOBS)
-        .counters.window(_JOBS, _C)
-        .series(_utc(2011, 12, 29, 10), _utc(2011, 12, 31, 10), step="day", tz="Pacific/Apia")
-    )
-
+    start, end = (_utc(2011, 12, day, 10) for day in (29, 31))
+    days = _written(_JOBS).counters.window(_JOBS, _C).series(start, end, step="day", tz="Pacific/Apia")
     assert [day.start for day in days] == [_utc(2011, 12, 29, 10), _utc(2011, 12, 30, 10)]
 
 
@@ -113,37 +109,33 @@ _START, _END = _utc(2026, 1, 1), _utc(2026, 1, 2)
 
 
 @pytest.mark.parametrize(
-    ("method", "arguments", "options", "message"),
+    ("method", "others", "name", "values", "message"),
     [
-        *(
-            ("last", [last], {}, "^invalid last=")
-            for last in (0 * _DAY, -_DAY, 1.5 * _MINUTE, _MINUTE + _TICK, 5, None)
-        ),
-        ("last", [_DAY], {"as_of": _utc(1, 1, 1, 12)}, "years 1 to 9999"),
-        *(
-            ("last", [_DAY], {"as_of": as_of}, r"^invalid as_of=.*time zone")
-            for as_of in (_START.replace(tzinfo=None), "now", 1648473443)
-        ),
-        *(("calendar", [period], {}, "^invalid period=") for period in ("decade", "", "Month", None, ["month"])),
-        *(
-            ("calendar", ["month"], {"anchor": anchor}, "^invalid anchor=.*: expected 1 to 31 of months, else 1")
-            for anchor in (0, 32, "1", 1.0, True)
-        ),
-        ("calendar", ["day"], {"anchor": 2}, "^invalid anchor=2: expected 1 to 31 of months, else 1"),
+        ("last", [_DAY], "as_of", [_START.replace(tzinfo=None), "now", 1648473443], "time zone"),
+        ("calendar", [], "period", ["decade", "", "Month", None, ["month"]], ""),
+        ("calendar", ["month"], "anchor", [0, 32, "1", 1.0, True], ": expected 1 to 31 of months, else 1"),
+        ("calendar", ["day"], "anchor", [2], ": expected 1 to 31 of months, else 1"),
         # The error says what may be missing.
-        *(("calendar", ["day", tz], {}, r"^invalid tz=.*tzdata") for tz in ("Europe/Atlantis", "../etc/passwd", "", 5)),
-        *(("between", [_START, end], {}, "^invalid end=") for end in (_START, _utc(2025, 1, 1))),
-        *(
-            ("series", [_START, _END], {"step": step}, "^invalid step=")
-            for step in ("minute", "fortnight", timedelta(seconds=30), timedelta(0), None, 60)
-        ),
+        ("calendar", ["day"], "tz", ["Europe/Atlantis", "../etc/passwd", "", 5], "tzdata"),
+        ("between", [_START], "end", [_START, _utc(2025, 1, 1)], ""),
+        ("series", [_START, _END], "step", ["minute", "fortnight", _MINUTE / 2, 0 * _DAY, None, 60], ""),
     ],
 )
 def test_a_wrong_argument_is_refused_by_name(
-    method: str, arguments: list[Any], options: dict[str, Any], message: str
+    method: str, others: list[Any], name: str, values: list[Any], message: str
 ) -> None:
-    with pytest.raises(InvalidArgumentError, match=message):
-        getattr(_written(_JOBS).counters.window(_JOBS, _C), method)(*arguments, **options)
+    for value in values:
+        with pytest.raises(InvalidArgumentError, match=f"^invalid {name}=.*{message}"):
+            getattr(_written(_JOBS).counters.window(_JOBS, _C), method)(*others, **{name: value})
+
+
+@pytest.mark.parametrize("last", [0 * _DAY, -_DAY, 1.5 * _MINUTE, _MINUTE + _TICK, 5, None])
+def test_a_wrong_span_is_refused(last: Any) -> None:
+    jobs = _written(_JOBS).counters.window(_JOBS, _C)
+    with pytest.raises(InvalidArgumentError, match=r"^invalid last="):
+        jobs.last(last)
+    with pytest.raises(InvalidArgumentError, match="years 1 to 9999"):
+        jobs.last(_DAY, as_of=_utc(1, 1, 1, 12))
 
 
 def test_longer_than_retained_is_an_error_that_says_so() -> None:
@@ -252,15 +244,10 @@ def test_a_span_is_answered_as_it_was_asked_for_or_refused(declared: Any) -> Non
             elif isinstance(declared, Percentiles) and span > most:
                 assert reader.last(span).end > _SPANS_UNTIL
             else:
-                with pytest.raises(InvalidArgumentError) as refused:
+                current = f"more than the unit that {declared.name!r} counts by, as the current one is not over"
+                others = "a multiple of the precision|the longest of|retains no more"
+                with pytest.raises(InvalidArgumentError, match=f"{current}|{others}"):
                     reader.last(span)
-                words = (
-                    f"more than the unit that {declared.name!r} counts by, as the current one is not over",
-                    "a multiple of the precision",
-                    "the longest of",
-                    "retains no more",
-                )
-                assert any(each in str(refused.value) for each in words), refused.value
 
 
 def test_a_series_of_years_has_steps_by_default() -> None:

@@ -56,7 +56,9 @@ _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _HIT = Event("hit", pk="URL#{url}", sk="{at}#{id}", retention=timedelta(days=1), packed=Packed(time="at"))
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="N", measures={"n": Count()})
 _ONE = {"url": "/", "id": "1"}
-_SCALED = st.builds(lambda n, exponent: Decimal(n).scaleb(exponent), st.integers(-(10**39), 10**39), st.integers(-170, 130))
+_SCALED = st.builds(
+    lambda n, exponent: Decimal(n).scaleb(exponent), st.integers(-(10**39), 10**39), st.integers(-170, 130)
+)
 _NUMBERS = st.integers() | st.integers(-(10**40), 10**40) | st.decimals() | _SCALED
 _SCALARS = _NUMBERS | st.text(max_size=5) | st.none() | st.booleans() | st.binary(max_size=3)
 _VALUES = st.recursive(
@@ -88,7 +90,9 @@ def test_a_packed_event_that_comes_too_late_or_too_early_raises(counters: Counte
 
 @pytest.mark.parametrize("wrong", [_ONE, "url", b"url", None, 5])
 def test_many_events_are_an_iterable_of_mappings(wrong: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match="^invalid events=.*: expected an iterable of mappings, one per event"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"^invalid events=.*: expected an iterable of mappings, one per event"
+    ):
         _scripted().accept_many(_VIEW, wrong)
 
 

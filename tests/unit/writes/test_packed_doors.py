@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -20,10 +21,9 @@ from dynamodb_counters._declarations.sources import EventIdentity
 from dynamodb_counters._items.chunks import Chunk, decode_chunk
 from dynamodb_counters._items.table_schema import CHUNK, LAYOUT
 from dynamodb_counters._layouts import Layouts
-from dynamodb_counters._table import Table, ending_at
+from dynamodb_counters._table import ending_at
 from dynamodb_counters._writes import chunk_writes
 from dynamodb_counters._writes.chunk_writes import _WARY, ChunkLogs
-from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient, once
 from simulation.memory.memory_client import paginator
 from simulation.world import World
@@ -66,40 +66,33 @@ def test_values_that_no_item_can_hold_are_rejected_and_their_neighbors_are_not(c
 def test_values_that_are_no_mapping_are_refused(counters: Counters, packed: Packed | None, values: Any) -> None:
     event = Event("view", pk=_VIEW.pk, sk=_VIEW.sk, packed=packed)
 
-    with pytest.raises(RejectedEventError, match="invalid values="):
-        counters.accept(event, values)
-    with pytest.raises(InvalidArgumentError, match="invalid values="):
-        counters.retract(event, values)
+    for call, error in ((counters.accept, RejectedEventError), (counters.retract, InvalidArgumentError)):
+        with pytest.raises(error, match="invalid values="):
+            call(event, values)
 
 
 @pytest.mark.parametrize("packed", [_VIEW.packed, None], ids=["packed", "plain"])
-def test_a_call_without_events_asks_for_nothing(site: World, packed: Packed | None) -> None:
+def test_a_call_without_events_asks_for_nothing_and_who_only_reads_puts_nothing(
+    site: World, packed: Packed | None
+) -> None:
     event = replace(_VIEW, packed=packed)
     assert site.counters.accept_many(event, []) == []
     assert [outcome.status for outcome in site.counters.accept_many(event, [{}])] == ["rejected"]
     assert site.table.usage.calls == 0
+    assert list(site.reader().events(event, {"url": "/"})) == []
+    assert list(site.table.items()) == []
 
 
 @pytest.mark.parametrize("is_same", [False, True])
 def test_of_two_processes_that_begin_at_a_time_one_has_the_layout(site: World, is_same: bool) -> None:
-    memory: Any = site.table
     other = _SALE if is_same else replace(_SALE, packed=Packed("at", parts=2))
-    first = Layouts(Table(memory.name, memory))
-    client: Any = HookedClient(memory, once(["put_item"], lambda: first.require(other, puts=True)))
-    second = Layouts(Table(memory.name, client))
+    first = Layouts(site.reached())
+    client = HookedClient(site.table, once(["put_item"], lambda: first.require(other, puts=True)))
 
-    if is_same:
-        second.require(_SALE, puts=True)
-        assert len(list(memory.items())) == 1
-    else:
-        with pytest.raises(InvalidArgumentError):
-            second.require(_SALE, puts=True)
-        first.require(other)
-
-
-def test_who_only_reads_puts_no_layout(site: World) -> None:
-    assert list(site.reader().events(_SALE)) == []
-    assert list(site.table.items()) == []
+    with nullcontext() if is_same else pytest.raises(InvalidArgumentError):
+        Layouts(site.reached(client)).require(_SALE, puts=True)
+    assert len(list(site.table.items())) == 1
+    first.require(other)
 
 
 def test_a_layout_that_cannot_be_read_now_fails_the_events_and_no_more(site: World) -> None:
@@ -114,36 +107,20 @@ def test_a_layout_that_cannot_be_read_now_fails_the_events_and_no_more(site: Wor
     assert site.reader().accept(_SALE, events[0]).status == "accepted"
 
 
-def _sale(counters: Counters, kilobytes: int, number: str = "1") -> dict[str, Any]:
+def _sale(counters: Counters, kilobytes: int, number: str) -> dict[str, Any]:
     return {"id": number, "at": int(counters._table.clock()), "noise": _NOISE[: 1800 * kilobytes]}
 
 
-def _signs(site: World) -> list[str]:
-    return [decode_chunk(item["_chunk"]).signs for item in site.table.items() if "_chunk" in item]
-
-
-def test_an_event_larger_than_a_chunk_has_one_of_its_own(site: World, counters: Counters) -> None:
-    sales = [_sale(counters, size, str(size)) for size in (1, 1, 50, 1, 2)]
-
-    outcomes = [outcome.status for outcome in counters.accept_many(_LARGE_SALE, [*sales[:1], *sales[2:]])]
-
-    assert outcomes == ["accepted", "accepted", "duplicate", "accepted"]
-    assert [decode_chunk(item["_chunk"]).rows for item in site.table.items() if "_chunk" in item] == [1, 1, 1]
-
-
-def test_the_largest_event_can_be_retracted(site: World, counters: Counters) -> None:
-    assert counters.accept(_LARGE_SALE, _sale(counters, 185)).status == "accepted"
-    assert counters.retract(_LARGE_SALE, _sale(counters, 0))
-    assert _signs(site) == ["", "-"]
-
-
-def test_one_that_is_too_large_is_rejected_and_no_other(site: World, counters: Counters) -> None:
-    first, other = counters.accept_many(_LARGE_SALE, [_sale(counters, 195), _sale(counters, 1, "2")])
-
-    assert first.status == "rejected"
-    assert "at most 190 KB" in str(first.reason)
-    assert other.status == "accepted"
-    assert _signs(site) == [""]
+def test_an_event_larger_than_a_chunk_has_one_of_its_own_if_it_is_not_too_large(site: World) -> None:
+    counters = site.counters
+    sales = [_sale(counters, size, str(size)) for size in (1, 50, 1, 2, 195)]
+    *outcomes, last = counters.accept_many(_LARGE_SALE, sales)
+    assert [outcome.status for outcome in outcomes] == ["accepted", "accepted", "duplicate", "accepted"]
+    assert (last.status, "at most 190 KB" in str(last.reason)) == ("rejected", True)
+    assert counters.accept(_LARGE_SALE, _sale(counters, 185, "185")).status == "accepted"
+    assert counters.retract(_LARGE_SALE, _sale(counters, 0, "185"))
+    chunks = [decode_chunk(item["_chunk"]) for item in site.table.items() if "_chunk" in item]
+    assert [(chunk.rows, chunk.signs) for chunk in chunks] == [(1, "")] * 4 + [(1, "-")]
 
 
 _PACKED = Packed("at", timedelta(minutes=10), parts=3, partition_by="shop", chunk_bytes=1024)
@@ -211,15 +188,13 @@ def test_any_history_comes_to_what_a_dict_comes_to(history: list[tuple[str, int,
 # Logs in a process: what it reads when it knows nothing, remembers, forgets, and how it writes
 
 
-_CUSTOMER_VIEW: Final = Event(
-    "view",
-    pk="CUSTOMER#{customer}",
-    sk="T#{at}#ID#{id}",
-    packed=Packed("at", bucket=timedelta(minutes=1), chunk_bytes=1024),
-)
+_MINUTES: Final = Packed("at", bucket=timedelta(minutes=1))
+_SMALL: Final = replace(_MINUTES, chunk_bytes=1024)
+_CUSTOMER_VIEW: Final = Event("view", pk="CUSTOMER#{customer}", sk="T#{at}#ID#{id}", packed=_SMALL)
+_OWN: Final = replace(_CUSTOMER_VIEW, packed=replace(_SMALL, tenant="customer"))
 _CHUNKS: Final = 300
-_SMALL_VIEW = Event("view", pk="URL#{url}", sk="T#{at}", packed=Packed("at", bucket=timedelta(minutes=1)))
-_HIT = Event("hit", pk="URL#{url}", sk="T#{at}#ID#{id}", packed=Packed("at", bucket=timedelta(minutes=1)))
+_SMALL_VIEW = Event("view", pk="URL#{url}", sk="T#{at}", packed=_MINUTES)
+_HIT = Event("hit", pk="URL#{url}", sk="T#{at}#ID#{id}", packed=_MINUTES)
 _MOST = 500
 
 
@@ -279,11 +254,6 @@ def test_a_look_ends_with_the_time_and_goes_on_from_there() -> None:
     assert len(world.chunks_read) <= len(set(world.chunks_read)) + len(statuses)
 
 
-_OWN: Final = replace(
-    _CUSTOMER_VIEW, packed=Packed("at", bucket=timedelta(minutes=1), chunk_bytes=1024, tenant="customer")
-)
-
-
 @pytest.mark.parametrize("chunks", [0, 50, _CHUNKS])
 def test_a_tenant_reads_no_chunk_of_another(chunks: int) -> None:
     world = _Flooded(_OWN, chunks)
@@ -313,15 +283,11 @@ def test_the_buckets_of_one_tenant_take_turns_with_those_of_others() -> None:
     assert order.index("0#victim") == 1
 
 
-def test_events_are_read_by_tenant() -> None:
-    world = _Flooded(_OWN, 3)
-    with pytest.raises(InvalidArgumentError, match="invalid customer=None"):
-        world.cold().events(_OWN)
-
-
 def test_names_of_tenants_lead_into_no_other_log() -> None:
     world = _Flooded(_OWN, 0)
     process = world.cold()
+    with pytest.raises(InvalidArgumentError, match="invalid customer=None"):
+        process.events(_OWN)
     names = ["", "%", "a", "a#b", "a%23b", "0#a", "x" * 3000, "x" * 2999 + "y"]
     for name in names:
         assert process.accept(_OWN, world.view(name, 1)).status == "accepted"
@@ -362,22 +328,18 @@ def test_a_listing_looks_at_wanted_events_alone(monkeypatch: pytest.MonkeyPatch)
     assert looked_at == 6 * ["victim"] + ["flooder"]
 
 
-def _views(clock: VirtualClock, minutes: range, each: int = 20) -> list[dict[str, Any]]:
-    return [{"url": str(n), "at": int(clock()) // 60 * 60 - 60 * minute} for minute in minutes for n in range(each)]
-
-
 def test_logs_used_longest_ago_are_forgotten_and_read_again(
     site: World, counters: Counters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chunk_writes, "MOST_EVENTS", _MOST)
-    for minute in range(60):
-        counters.accept_many(_SMALL_VIEW, _views(site.clock, range(minute, minute + 1)))
+    now = int(site.clock()) // 60 * 60
+    views = [[{"url": str(n), "at": now - 60 * minute} for n in range(20)] for minute in range(60)]
+    for some in views:
+        counters.accept_many(_SMALL_VIEW, some)
         logs = ChunkLogs.of_table(counters._table)
         assert logs._total == sum(len(log.places) + 8 for log in logs._logs.values()) <= _MOST
-
-    outcomes = counters.accept_many(_SMALL_VIEW, _views(site.clock, range(60)))
-
-    assert {outcome.status for outcome in outcomes} == {"duplicate"}
+    again = counters.accept_many(_SMALL_VIEW, [view for some in views for view in some])
+    assert {outcome.status for outcome in again} == {"duplicate"}
 
 
 def test_puts_after_the_chunk_of_another_look_first(site: World) -> None:
