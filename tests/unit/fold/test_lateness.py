@@ -6,6 +6,7 @@ Lateness is judged by the age of a bucket when the record was made, never by the
 from __future__ import annotations
 
 import calendar
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -42,10 +43,11 @@ _FINEST = [
 
 @pytest.mark.parametrize(("precision", "bucket"), _FINEST)
 @pytest.mark.parametrize("into", [0, -1])
+@pytest.mark.parametrize(("late", "reasons"), [("drop", []), ("quarantine", ["too late"])])
 def test_an_event_counts_in_all_tiers_until_its_finest_bucket_is_over(
-    precision: timedelta, bucket: int, into: int
+    precision: timedelta, bucket: int, into: int, late: Any, reasons: list[str]
 ) -> None:
-    window = replace(_MONTH, precision=precision)
+    window = replace(_MONTH, precision=precision, late=late)
     at = _MAY + (into % bucket)
     end = _MAY + bucket + 31 * _DAY
 
@@ -53,8 +55,8 @@ def test_an_event_counts_in_all_tiers_until_its_finest_bucket_is_over(
 
     assert [delta.group[-2] for delta in kept.deltas] == [tier.letter for tier in window._kept_tiers]
     assert {delta.measures["total"] for delta in kept.deltas} == {1}
-    assert (kept.late, gone.deltas, gone.late) == (0, [], 1)
-    assert kept.unfoldable == gone.unfoldable == []
+    assert (kept.late, kept.unfoldable, gone.deltas, gone.late) == (0, [], [], 1 - len(reasons))
+    assert [re.findall("too late", image.reason) for image in gone.unfoldable] == [reasons] * len(reasons)
 
 
 @pytest.mark.parametrize("precision", [precision for precision, _ in _FINEST])
@@ -67,16 +69,6 @@ def test_an_event_from_beyond_the_tolerance_counts_in_no_tier(precision: timedel
     refused = fold(window, [(limit + 1, 1)], _MAY)
     assert (refused.deltas, len(refused.unfoldable)) == ([], 1)
     assert "future" in refused.unfoldable[0].reason
-
-
-def test_a_late_event_is_quarantined_where_the_window_says_so() -> None:
-    window = replace(_MONTH, late="quarantine")
-    end = _MAY + 3600 + 31 * _DAY
-    kept, refused = fold(window, [(_MAY, 1)], end - 1), fold(window, [(_MAY, 1)], end)
-
-    assert (len(kept.deltas), kept.unfoldable) == (len(window._kept_tiers), [])
-    assert refused.deltas == []
-    assert "too late" in refused.unfoldable[0].reason
 
 
 def test_a_sum_of_zero_makes_no_bucket() -> None:
