@@ -16,6 +16,7 @@ from simulation.memory_table import MemoryTable
 from tests.unit.fold.streams import image, record
 
 JOB = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}")
+JOBS = Window("jobs", JOB, pk="CUSTOMER#{customer}", time="at", future_tolerance=None)
 Number = int | Decimal
 
 

@@ -18,18 +18,8 @@ Source = Event | Items
 GAME = Event("game", pk="GAME#{id}", sk="GAME")
 FOREIGN = Items("foreign", where=Attr("kind").eq("game"))
 
-_GROUPS = [
-    (),
-    ("member",),
-    ("team",),
-    ("team", "member"),
-    ("tags[]",),
-    ("tags[]", "member"),
-    ("place.city",),
-    ("points",),
-    ("code:class", "plan?none"),
-    ("tags[]", "place.zip:class?unknown"),
-]
+_PAIRS = [("team", "member"), ("tags[]", "member"), ("code:class", "plan?none"), ("tags[]", "place.zip:class?unknown")]
+_GROUPS = [(), ("member",), ("team",), ("tags[]",), ("place.city",), ("points",), *_PAIRS]
 NOWHERE = {"code:class": "8xx", "place.zip:class?unknown": "9xx"}
 """Texts of derived fields that no item has."""
 _TEXTS = ("team", "place.city", "member")
@@ -145,15 +135,5 @@ def _levels(draw: st.DrawFn) -> list[Aggregate]:
     source = draw(_sources)
     on_expiry: Any = draw(st.sampled_from(["keep", "subtract"]))
     levels = ("ALL", "CITY#{place.city}", "CITY#{place.city}#TAG#{tags[]}", "CODE#{code:class}")
-    return [
-        Aggregate(
-            f"level-{depth}",
-            source,
-            pk="LEVELS#{team}",
-            sk=sk,
-            n=Count(),
-            points=Average("points"),
-            on_expiry=on_expiry,
-        )
-        for depth, sk in enumerate(levels)
-    ]
+    level = Aggregate("level", source, pk="LEVELS#{team}", sk="ALL", n=Count(), points=Average("points"))
+    return [replace(level, name=f"level-{n}", sk=sk, on_expiry=on_expiry) for n, sk in enumerate(levels)]

@@ -20,7 +20,7 @@ from dynamodb_counters._fold.records import MAX_TTL_AGE, Change, changes_of, sin
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters.exactly_once import Watermark
 from tests.cpu_time import cpu_seconds_below
-from tests.unit.fold.buckets import JOB
+from tests.unit.fold.buckets import JOBS
 from tests.unit.fold.buckets import fold as fold_window
 from tests.unit.fold.streams import NOW, Image, Record, Shard, image, record
 
@@ -275,9 +275,7 @@ def test_folding_above_applied_through_is_folding_the_later_records(shard: Shard
 
 _BY_URL = Aggregate("by_url", _VIEW, pk="URL#{url}", sk="S", measures={"n": Count()})
 _BY_TAGS = Aggregate("by_tags", _VIEW, pk="TAG#{tags[]}", sk="CAT#{cats[]}", measures={"n": Count()})
-_JOBS = Window("jobs", JOB, pk="CUSTOMER#{customer}", time="at", future_tolerance=None)
-_MONTH = replace(_JOBS, longest=timedelta(days=30))
-_FINE = replace(_MONTH, precision=timedelta(seconds=1))
+_FINE = replace(JOBS, longest=timedelta(days=30), precision=timedelta(seconds=1))
 
 
 def _tagged(url: str = "/", **lists: int) -> Image:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamodb_counters import Distinct, Event, Sum, Window
+from dynamodb_counters import Distinct, Event, Sum
 from dynamodb_counters._assumptions import GROUP_KEPT, GUARANTEE, LONGEST_INVOCATION, SKEW, WIDE_MARGIN
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._fold.fold import Folded
@@ -23,14 +23,13 @@ from dynamodb_counters._fold.fold import fold as fold_changes
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._fold.updates import Update
-from tests.unit.fold.buckets import JOB, fold
+from tests.unit.fold.buckets import JOBS, fold
 from tests.unit.fold.streams import Record, image, record
 
 _DAY = 86_400
 _MAY = int(datetime(2026, 5, 1, tzinfo=UTC).timestamp())
-_JOBS = Window("jobs", JOB, pk="CUSTOMER#{customer}", time="at", future_tolerance=None)
-_AMOUNTS = replace(_JOBS, measure=Sum("amount"))
-_MONTH = replace(_JOBS, retention=timedelta(days=31), longest=timedelta(days=30))
+_AMOUNTS = replace(JOBS, measure=Sum("amount"))
+_MONTH = replace(JOBS, retention=timedelta(days=31), longest=timedelta(days=30))
 
 # precision, its finest bucket: what decides whether an event is late
 _FINEST = [
@@ -171,8 +170,8 @@ def test_a_member_has_what_came_in_time(history: list[tuple[int, tuple[str, int]
 @pytest.mark.parametrize(
     "declared",
     [
-        replace(_JOBS, retention=timedelta(hours=25)),
-        replace(_JOBS, future_tolerance=timedelta(0)),
+        replace(JOBS, retention=timedelta(hours=25)),
+        replace(JOBS, future_tolerance=timedelta(0)),
         _visitors("day", timedelta(days=31)),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import Decimal
 from functools import cache
@@ -12,9 +13,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from dynamodb_counters import Count, Sum, Window, WindowCount
+from dynamodb_counters import Count, Sum, WindowCount
 from simulation.night import NIGHT, scaled
-from tests.unit.fold.buckets import JOB, Buckets, Number, fold
+from tests.unit.fold.buckets import JOBS, Buckets, Number, fold
 
 WORLDS, QUESTIONS = scaled(15), 40
 
@@ -47,16 +48,8 @@ class World:
         self.unit = dice.choice(_UNITS)
         self.longest = dice.choice([longest for longest in _LONGEST if longest >= self.unit])
         self.summed = dice.random() < 0.3
-        self.window = Window(
-            "jobs",
-            JOB,
-            pk="CUSTOMER#{customer}",
-            time="at",
-            measure=Sum("amount") if self.summed else Count(),
-            future_tolerance=None,
-            precision=self.unit,
-            longest=self.longest,
-        )
+        measure = Sum("amount") if self.summed else Count()
+        self.window = replace(JOBS, measure=measure, precision=self.unit, longest=self.longest)
         self.center = self.near(dice.randint(int(_FIRST.timestamp()), int(_LAST.timestamp())))
         self.events = [self._event() for _ in range(dice.choice([0, 1, 20, 200]))]
         self.buckets = Buckets()
@@ -175,9 +168,8 @@ def test_every_answer_is_exact_over_the_interval_it_states() -> None:
 @pytest.mark.parametrize("year", [2014, 2019, 2024] if NIGHT else [2024])
 def test_the_days_of_a_year_are_where_the_clocks_show_them(zone: str, year: int) -> None:
     buckets, tz = Buckets(), ZoneInfo(zone)
-    window = Window("jobs", JOB, pk="CUSTOMER#{customer}", time="at", future_tolerance=None)
     start, end = (_midnight(date(each, 1, 1), tz) for each in (year, year + 1))
-    days = buckets.counters.window(window, _C).series(start, end, step="day", tz=zone)
+    days = buckets.counters.window(JOBS, _C).series(start, end, step="day", tz=zone)
 
     expected = [_midnight(date(year, 1, 1) + timedelta(days=number), tz) for number in range(len(days))]
     assert [day.start for day in days] == expected

@@ -26,10 +26,9 @@ from dynamodb_counters._reads.question import MAX_STEPS, Question
 from dynamodb_counters._reads.span_reads import queries_of
 from dynamodb_counters._timeline.tiers import Interval, plan_queries, read_cost
 from simulation.counters_in_memory import counters_in_memory
-from tests.unit.fold.buckets import JOB, Buckets, Number, fold
+from tests.unit.fold.buckets import JOBS, Buckets, Number, fold
 
 _C = {"customer": "c"}
-_JOBS = Window("jobs", JOB, pk="CUSTOMER#{customer}", time="at", future_tolerance=None)
 _DAY, _MINUTE, _TICK = timedelta(days=1), timedelta(minutes=1), timedelta(microseconds=1)
 
 
@@ -45,7 +44,7 @@ def _written(window: Window, *happened: datetime | tuple[datetime, Number], now:
 
 
 def test_a_month_begins_on_its_anchor() -> None:
-    jobs = _written(_JOBS, _utc(2026, 9, 29), _utc(2026, 9, 30), _utc(2026, 11, 15)).counters.window(_JOBS, _C)
+    jobs = _written(JOBS, _utc(2026, 9, 29), _utc(2026, 9, 30), _utc(2026, 11, 15)).counters.window(JOBS, _C)
     november = [jobs.calendar("month", anchor=anchor, as_of=_utc(2026, 11, 20)).count for anchor in (15, 16)]
     assert november == [1, 0]
     months = jobs.series(_utc(2026, 8, 31), _utc(2026, 11, 3), step="month", anchor=30)
@@ -66,17 +65,17 @@ def test_a_month_begins_on_its_anchor() -> None:
     ],
 )
 def test_a_day_begins_once_and_when_its_clocks_do(zone: str, as_of: datetime, start: datetime) -> None:
-    assert _written(_JOBS).counters.window(_JOBS, _C).calendar("day", tz=zone, as_of=as_of).start == start
+    assert _written(JOBS).counters.window(JOBS, _C).calendar("day", tz=zone, as_of=as_of).start == start
 
 
 def test_a_day_that_a_zone_skipped_has_no_step() -> None:
     start, end = (_utc(2011, 12, day, 10) for day in (29, 31))
-    days = _written(_JOBS).counters.window(_JOBS, _C).series(start, end, step="day", tz="Pacific/Apia")
+    days = _written(JOBS).counters.window(JOBS, _C).series(start, end, step="day", tz="Pacific/Apia")
     assert [day.start for day in days] == [_utc(2011, 12, 29, 10), _utc(2011, 12, 30, 10)]
 
 
 def test_a_series_is_read_from_the_coarsest_tier_that_separates_its_steps() -> None:
-    year = replace(_JOBS, longest=timedelta(days=366))
+    year = replace(JOBS, longest=timedelta(days=366))
     counters = (buckets := _written(year)).counters
     counters.window(year, _C).series(_utc(2025, 1, 1), _utc(2026, 1, 1), step="month")
     [query] = buckets.queries
@@ -87,20 +86,20 @@ def test_a_series_is_read_from_the_coarsest_tier_that_separates_its_steps() -> N
 
 @pytest.mark.parametrize("hours", [1, 7, 30, 60, 24 * 31])
 def test_a_series_costs_no_more_than_its_steps_one_by_one(hours: int) -> None:
-    year, length = replace(_JOBS, longest=timedelta(days=366)), 3600 * hours
+    year, length = replace(JOBS, longest=timedelta(days=366)), 3600 * hours
     steps = [Interval(first, first + length) for first in range(60, 60 + 40 * length, length)]
     cost = read_cost(queries_of(year, steps))
     assert cost <= sum(read_cost(plan_queries(year._kept_tiers, step)) for step in steps)
 
 
 def test_a_series_of_too_many_steps_is_refused_before_anything_is_read() -> None:
-    buckets = _written(_JOBS)
+    buckets = _written(JOBS)
     steps: list[Any] = [timedelta(minutes=1), "hour"]
     for step in steps:
         with pytest.raises(InvalidArgumentError, match=r"^invalid step=.*10000"):
-            buckets.counters.window(_JOBS, _C).series(_utc(2020, 1, 1), _utc(2026, 1, 2), step=step)
+            buckets.counters.window(JOBS, _C).series(_utc(2020, 1, 1), _utc(2026, 1, 2), step=step)
     assert buckets.queries == []
-    daily = replace(_JOBS, precision=_DAY)
+    daily = replace(JOBS, precision=_DAY)
     with pytest.raises(InvalidArgumentError, match=r"^invalid step='hour'"):
         _written(daily).counters.window(daily, _C).series(_utc(2026, 1, 1), _utc(2026, 1, 2), step="hour")
 
@@ -126,12 +125,12 @@ def test_a_wrong_argument_is_refused_by_name(
 ) -> None:
     for value in values:
         with pytest.raises(InvalidArgumentError, match=f"^invalid {name}=.*{message}"):
-            getattr(_written(_JOBS).counters.window(_JOBS, _C), method)(*others, **{name: value})
+            getattr(_written(JOBS).counters.window(JOBS, _C), method)(*others, **{name: value})
 
 
 @pytest.mark.parametrize("last", [0 * _DAY, -_DAY, 1.5 * _MINUTE, _MINUTE + _TICK, 5, None])
 def test_a_wrong_span_is_refused(last: Any) -> None:
-    jobs = _written(_JOBS).counters.window(_JOBS, _C)
+    jobs = _written(JOBS).counters.window(JOBS, _C)
     with pytest.raises(InvalidArgumentError, match=r"^invalid last="):
         jobs.last(last)
     with pytest.raises(InvalidArgumentError, match="years 1 to 9999"):
@@ -139,7 +138,7 @@ def test_a_wrong_span_is_refused(last: Any) -> None:
 
 
 def test_longer_than_retained_is_an_error_that_says_so() -> None:
-    kept = replace(_JOBS, retention=timedelta(hours=25))
+    kept = replace(JOBS, retention=timedelta(hours=25))
     counters = _written(kept).counters
 
     assert counters.window(kept, _C).last(timedelta(hours=25)).count == 0
@@ -155,7 +154,7 @@ def test_longer_than_retained_is_an_error_that_says_so() -> None:
 
 
 def test_sums_are_exact() -> None:
-    paid = replace(_JOBS, measure=Sum("amount"))
+    paid = replace(JOBS, measure=Sum("amount"))
     at = _utc(2026, 11, 20, 1)
     buckets = _written(paid, (at, Decimal("0.1")), (at, Decimal("0.2")), (at, -5), (at, Decimal("1E-30")))
 
@@ -252,5 +251,5 @@ def test_a_span_is_answered_as_it_was_asked_for_or_refused(declared: Any) -> Non
 
 def test_a_series_of_years_has_steps_by_default() -> None:
     start, end = _utc(2010, 1, 1), _utc(2025, 1, 1)
-    question = Question(now=_utc(2026, 1, 1).timestamp(), declared=_JOBS, is_bounded=True, start=start, end=end)
+    question = Question(now=_utc(2026, 1, 1).timestamp(), declared=JOBS, is_bounded=True, start=start, end=end)
     assert len(question.steps) <= MAX_STEPS

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from dynamodb_counters import Event, Sum, Window
+from dynamodb_counters import Sum, Window
 from dynamodb_counters._items.bookkeeping import item_bytes
 from dynamodb_counters._reads.span_reads import add_up
 from dynamodb_counters._timeline.tiers import (
@@ -32,10 +32,9 @@ from dynamodb_counters._timeline.tiers import (
 from simulation.engines import Engine
 from simulation.memory_table import MemoryTable
 from tests.integration.stores import Store
+from tests.unit.fold.buckets import JOBS
 from tests.unit.fold.streams import image, record
 
-_JOB = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}")
-_JOBS = Window("jobs", _JOB, pk="CUSTOMER#{customer}", time="at")
 _SECOND, _MINUTE, _HOUR, _DAY = (timedelta(seconds=seconds) for seconds in (1, 60, 3600, 86_400))
 
 
@@ -54,7 +53,7 @@ _SECOND, _MINUTE, _HOUR, _DAY = (timedelta(seconds=seconds) for seconds in (1, 6
     ],
 )
 def test_tiers_follow_from_precision_and_longest_window(precision: timedelta, longest: timedelta, tiers: str) -> None:
-    window = replace(_JOBS, precision=precision, longest=longest)
+    window = replace(JOBS, precision=precision, longest=longest)
 
     assert "".join(tier.letter for tier in window._kept_tiers) == tiers
 
@@ -73,7 +72,7 @@ def test_a_window_is_read_by_few_queries(
     precision: timedelta, days: int, queries: int, items: int, units: float
 ) -> None:
     dice = random.Random(f"{precision} {days}")
-    window = replace(_JOBS, precision=precision, longest=days * _DAY)
+    window = replace(JOBS, precision=precision, longest=days * _DAY)
     found = list[tuple[int, int, float]]()
     for _ in range(500):
         unit = dice.choice([1, 3600, 86_400])
@@ -86,7 +85,7 @@ def test_a_window_is_read_by_few_queries(
 
 
 def test_a_shorter_window_is_read_from_the_finest_tier_alone() -> None:
-    month = replace(_JOBS, longest=30 * _DAY)
+    month = replace(JOBS, longest=30 * _DAY)
     [span] = plan_queries(month._kept_tiers, Interval.ending_at(1_790_000_000, 24 * _HOUR))
 
     assert span.tier is HOURS
@@ -131,8 +130,8 @@ def test_a_moment_has_a_readable_key(moment: str, tier: Tier, text: str, slot: s
 
 
 def test_a_window_whose_retention_is_short_has_tiers_for_it() -> None:
-    assert replace(_JOBS, retention=timedelta(hours=2))._longest_window == timedelta(hours=2)
-    assert replace(_JOBS, precision=_DAY, retention=timedelta(hours=2))._longest_window == _DAY
+    assert replace(JOBS, retention=timedelta(hours=2))._longest_window == timedelta(hours=2)
+    assert replace(JOBS, precision=_DAY, retention=timedelta(hours=2))._longest_window == _DAY
 
 
 # What windows cost: written by the aggregator, read by `Counters`, measured in units
@@ -141,8 +140,7 @@ def test_a_window_whose_retention_is_short_has_tiers_for_it() -> None:
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-_SENT = Event("job", pk="JOB#{id}", sk="JOB")
-_AMOUNTS = Window("jobs", _SENT, pk="CUSTOMER#{customer}", time="at", measure=Sum("amount"), future_tolerance=None)
+_AMOUNTS = replace(JOBS, measure=Sum("amount"))
 # So far ahead that no engine's TTL deletes what the past has left.
 _NOW = int(datetime(2096, 11, 20, 10, 30, 30, tzinfo=UTC).timestamp())
 _C = {"customer": "customer-00017"}
