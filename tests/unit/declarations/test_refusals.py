@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
@@ -129,7 +130,6 @@ def test_a_wrong_argument_is_refused_by_name_and_value(kind: type, argument: str
         assert error.argument == argument
         assert error.value == value or error.value in parts
         assert error.expected
-        assert isinstance(error, ValueError)
 
 
 PATH = Event("path", pk="PLAYER#{player}", sk="PATH#{path}")
@@ -144,11 +144,7 @@ def _one(name: str = "a", source: Any = PATH, **changes: Any) -> Aggregate:
     return Aggregate(name, source, **{"pk": "A", "sk": "ALL", "measures": {"n": Count()}, **changes})
 
 
-def _together(*declared: Any) -> Callable[[], object]:
-    return lambda: require_consistent(flatten(declared))
-
-
-def _with_events(events: list[Event], *declared: Any) -> Callable[[], object]:
+def _together(*declared: Any, events: Any = ()) -> Callable[[], object]:
     return lambda: require_consistent(flatten(declared), events)
 
 
@@ -156,12 +152,7 @@ def _a(**changes: Any) -> Callable[[], object]:
     return lambda: _one(**changes)
 
 
-def _o(**changes: Any) -> Callable[[], object]:
-    return lambda: _one(source=ORDER, **changes)
-
-
-def _bins(**bins: Any) -> Callable[[], object]:
-    return lambda: Histogram("paths", **bins)
+_o = partial(_a, source=ORDER)
 
 
 def _packed(packed: Any, **changes: Any) -> Callable[[], object]:
@@ -195,10 +186,10 @@ _REFUSED: list[tuple[Callable[[], object], str]] = [
     (_together(_RANKED, _one("b", pk="B#{player}", ranking=Ranking(measure="n", leaderboard="PLAYERS"))), "leaderboard='PLAYERS': expected a leaderboard that cannot hold groups of 'ranked'"),
     (_a(write_shards=4, ranking=Ranking(measure="n", leaderboard="B")), 'write_shards=4: expected 1, and write_shards of its Ranking instead'),
     (lambda: Sum("paths", cap=_any(0.1)), 'cap=0.1: expected an int or Decimal (floats are not exact)'),
-    (_bins(bounds=[5, 1]), 'bounds=[5, 1]: expected 1 to 100 ascending numbers'),
-    (_bins(exactly=[1], bounds=[1]), 'exactly=(1,): expected bins for either exactly or bounds'),
-    (_bins(bounds=5), 'bounds=5: expected a sequence of numbers'),
-    (_bins(bounds={1}), 'bounds={1}: expected a sequence of numbers'),
+    (lambda: Histogram("paths", bounds=[5, 1]), 'bounds=[5, 1]: expected 1 to 100 ascending numbers'),
+    (lambda: Histogram("paths", exactly=[1], bounds=[1]), 'exactly=(1,): expected bins for either exactly or bounds'),
+    (lambda: Histogram("paths", bounds=_any(5)), 'bounds=5: expected a sequence of numbers'),
+    (lambda: Histogram("paths", bounds=_any({1})), 'bounds={1}: expected a sequence of numbers'),
     (_a(measures={"a": Histogram("n", exactly=range(100)), "b": Histogram("n", exactly=range(50))}), "measures=['a', 'b']: expected at most 120 attributes in total"),
     (lambda: Distinct("d", PATH, member="player", where=_any("paths > 3")), "where='paths > 3': expected a Condition such as Attr('status').eq('paid')"),
     (lambda: Counter("stock", total=Sum("total")), "measures=Sum(attribute='total', cap=None, default=None): expected a Count: no item has attributes to look at"),
@@ -312,12 +303,12 @@ _REFUSED: list[tuple[Callable[[], object], str]] = [
     (_a(source=PLAYERS, measures={"n": Sum("paths", default=0)}), "measures=0: expected none: 'players' has its"),
     (lambda: Window("w", PATH, time="at", retention=timedelta(hours=25), longest=timedelta(hours=26)), "longest=datetime.timedelta(days=1, seconds=7200): expected from the precision up to the retention"),
     (lambda: Aggregate("a", ORDER, by="plan", where=Attr("id").eq(_UUID.upper())), f"where={_UUID.upper()!r}: expected {_UUID!r}, as 'id' is stored"),
-    (_with_events([_PLAYERS_AT_HOME], PLAYERS), "pk='PLAYER#{player}': expected keys that cannot match"),
-    (_with_events([Event("note", pk="PLAYER#{player}", sk="{a}#{b}#{c}#{d}")], Window("w", PATH, pk="PLAYER#{player}", time="at")), "pk="),
-    (_with_events([Event("path", pk="V#{url}", sk="{id}")], PLAYERS), "name='path': expected"),
-    (_with_events([Event("players", pk="V#{url}", sk="{id}")], PLAYERS), "name='players': expected"),
-    (_with_events([_PLAYERS_AT_HOME, Event("memo", pk="PLAYER#{player}", sk="{memo}")]), "pk="),
-    (_with_events([Event("forger", pk="{a}#{b}", sk="{c}#{d}")]), "pk="),
+    (_together(PLAYERS, events=[_PLAYERS_AT_HOME]), "pk='PLAYER#{player}': expected keys that cannot match"),
+    (_together(Window("w", PATH, pk="PLAYER#{player}", time="at"), events=[Event("note", pk="PLAYER#{player}", sk="{a}#{b}#{c}#{d}")]), "pk="),
+    (_together(PLAYERS, events=[Event("path", pk="V#{url}", sk="{id}")]), "name='path': expected"),
+    (_together(PLAYERS, events=[Event("players", pk="V#{url}", sk="{id}")]), "name='players': expected"),
+    (_together(events=[_PLAYERS_AT_HOME, Event("memo", pk="PLAYER#{player}", sk="{memo}")]), "pk="),
+    (_together(events=[Event("forger", pk="{a}#{b}", sk="{c}#{d}")]), "pk="),
     *(((lambda pk=pk: require_consistent((), [Event("forged", pk=pk, sk="SK")])), f"pk={pk!r}: expected a key that cannot match the reserved 'LEASES#") for pk in ("LEASES#{name}", "LEASES#{name}#{customer}", "LEASES#calls#a#b#{d}")),
 ]  # fmt: skip
 

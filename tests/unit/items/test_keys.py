@@ -73,8 +73,7 @@ def test_a_value_that_cannot_stand_in_a_key_is_refused(value: object) -> None:
     with pytest.raises(InvalidArgumentError) as refused:
         _PARTITION.render({"url": value})
 
-    assert refused.value.argument == "url"
-    assert refused.value.value is value
+    assert (refused.value.argument, refused.value.value is value) == ("url", True)
     assert refused.value.expected
 
 
@@ -108,9 +107,7 @@ def test_a_wrong_template_is_refused_by_name_and_value(text: object) -> None:
     with pytest.raises(InvalidArgumentError) as refused:
         KeyTemplate(text, 1024, "sk")  # type: ignore[arg-type]
 
-    assert refused.value.argument == "sk"
-    assert refused.value.value == text
-    assert refused.value.expected
+    assert (refused.value.argument, refused.value.value, bool(refused.value.expected)) == ("sk", text, True)
     assert str(refused.value).startswith(f"invalid sk={text!r:.120}")
     assert str(refused.value).endswith(refused.value.expected)
 
