@@ -23,9 +23,7 @@ _HOSTILE = st.one_of(
 )
 _NUMBER = st.one_of(
     st.integers(-(10**38) + 1, 10**38 - 1).map(str),
-    st.sampled_from(
-        ["0", "-0", "1E+2", "1.50", "9" * 38, "-" + "1" * 38, "9.9999999999999999999999999999999999999E+125"]
-    ),
+    st.sampled_from(["0", "-0", "1E+2", "1.50", "9" * 38, "-" + "1" * 38, "9." + "9" * 37 + "E+125"]),
     st.decimals(allow_nan=False, allow_infinity=False, places=9).map(str),
 )
 _SCALAR = st.one_of(
@@ -127,24 +125,15 @@ def _document(**changes: Any) -> dict[str, Any]:
     [
         {},
         {"S": "text"},
-        {"B": b"no zlib"},
-        {"B": "no base64, either"},
-        {"B": None},
-        {"B": zlib.compress(b"no JSON")},
-        {"B": zlib.compress(b"\xff")},
-        {"B": zlib.compress(b"[1, 2]")},
+        *({"B": content} for content in (b"no zlib", "no base64, either", None)),
+        *({"B": zlib.compress(content)} for content in (b"no JSON", b"\xff", b"[1, 2]")),
         _document(version=2),
         _document(batch=None),
         _document(rows=3),
         _document(rows=-1, columns={}),
         _document(columns=None),
-        _document(columns={"a": "xy"}),
-        _document(columns={"a": ["S", "x"]}),
-        _document(columns={"a": ["S", [1, 2]]}),
-        _document(columns={"a": ["", ["x", "y"]]}),
-        _document(signs=7),
-        _document(signs="+"),
-        _document(signs="+x"),
+        *(_document(columns={"a": column}) for column in ("xy", ["S", "x"], ["S", [1, 2]], ["", ["x", "y"]])),
+        *(_document(signs=signs) for signs in (7, "+", "+x")),
     ],
 )
 def test_values_that_are_no_chunk_are_malformed(value: dict[str, Any]) -> None:

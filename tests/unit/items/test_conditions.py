@@ -107,17 +107,14 @@ def test_other_methods_combine_these() -> None:
     ],
 )
 def test_what_no_condition_can_be_is_refused(call: Any, value: Any, argument: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"{argument}=") as refused:
+    with pytest.raises(InvalidArgumentError, match=f"^invalid {argument}="):
         call(value)
-
-    assert refused.value.argument == argument
 
 
 @pytest.mark.parametrize("other", [True, None, "a", 1])
 def test_a_condition_combines_with_conditions_only(other: Any) -> None:
-    with pytest.raises(TypeError):
-        Attr("a").exists() & other
-    with pytest.raises(TypeError):
-        Attr("a").exists() | other
+    for combine in (operator.and_, operator.or_):
+        with pytest.raises(TypeError):
+            combine(Attr("a").exists(), other)
     with pytest.raises(InvalidArgumentError):
         bool(Attr("a").exists())

@@ -52,12 +52,9 @@ def test_waiting_entries_are_counted_until_they_are_redriven(world: World) -> No
 
 def test_the_age_is_the_records_however_long_it_is_kept(world: World) -> None:
     quarantine(world, 1, kept=3 * DAY)
-    world.clock.advance(1.5 * DAY)
-    assert waiting_in_quarantine(world.store, KEPT) == Waiting(1, 1.5 * DAY)
-    world.clock.advance(DAY)
-    assert waiting_in_quarantine(world.store, KEPT) == Waiting(1, 2.5 * DAY)
-    world.clock.advance(DAY)
-    assert waiting_in_quarantine(world.store, KEPT) == Waiting()
+    for days, waiting in ((1.5, Waiting(1, 1.5 * DAY)), (1, Waiting(1, 2.5 * DAY)), (1, Waiting())):
+        world.clock.advance(days * DAY)
+        assert waiting_in_quarantine(world.store, KEPT) == waiting
 
 
 def test_the_expiry_gives_the_age_of_an_entry_without_a_record(world: World) -> None:

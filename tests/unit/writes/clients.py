@@ -17,16 +17,8 @@ if TYPE_CHECKING:
 
 Call = tuple[str, dict[str, Any]]
 
-_OPERATIONS = {
-    "batch_execute_statement",
-    "batch_get_item",
-    "delete_item",
-    "get_item",
-    "put_item",
-    "query",
-    "transact_write_items",
-    "update_item",
-}
+_OPERATIONS = {"batch_execute_statement", "delete_item", "put_item", "transact_write_items", "update_item"}
+_OPERATIONS |= {"batch_get_item", "get_item", "query"}
 
 
 def cancelled(*codes: str) -> ClientError:
