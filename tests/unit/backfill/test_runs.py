@@ -128,9 +128,6 @@ def test_without_a_date_the_local_clock_holds() -> None:
         assert service_time(Client(date), [100.0])() == 5.0
 
 
-# What runs compare
-
-
 _numbers = st.integers(-2, 3)
 _few = st.integers(-3, 3)
 SALE = Event("sale", key=("shop", "id"))

@@ -49,9 +49,6 @@ def registry_of(*declared: Any, state: State = COMPLETE, since: int = 0) -> Regi
     return Registry(entries=entries)
 
 
-# Entries
-
-
 @pytest.mark.parametrize(
     "entry",
     [
@@ -76,9 +73,6 @@ def test_a_definition_that_cannot_be_read_is_none_and_nothing_folds_it() -> None
     assert plan_of(registry).armed == {}
 
 
-# Changes
-
-
 def test_a_change_of_what_is_not_as_it_was_read_is_refused_with_all_that_goes_with_it() -> None:
     world = World(SHOPS, HOURS)
     before = world.registry
@@ -100,9 +94,6 @@ def test_a_first_deployment_has_a_limit_of_names_and_a_later_one_has_none() -> N
         # So many at once.
         world.deploy(*many)
     assert len(world.registry.entries) == MOST_NAMES + 2
-
-
-# Runs and plans
 
 
 def test_names_that_are_filled_together_are_a_run_that_scans_what_none_of_them_counts() -> None:
@@ -144,9 +135,6 @@ def test_each_change_is_in_one_portion_of_the_names_whose_cut_it_is_past(monkeyp
     ]
 
 
-# Readers
-
-
 def test_a_reader_sees_a_name_as_soon_as_it_is_registered() -> None:
     world = World(SHOPS)
     states = NameStates(world.store)
@@ -172,9 +160,6 @@ def test_a_reader_of_another_definition_is_refused_and_one_of_an_unreadable_one_
     world.enter("shops", COMPLETE, definition=LATER)
     world.clock.advance(FRESH)
     assert world.counters.get(SHOPS, SHOP).complete
-
-
-# Definitions
 
 
 def test_a_definition_lacks_thresholds_and_what_its_event_only_asks_of_writers() -> None:

@@ -36,15 +36,8 @@ def _spelled_moment(moment: datetime) -> st.SearchStrategy[str]:
             text = f"{text[:19]}{digits[0]}000{digits[1:]}{text[19:]}"
         return text.removesuffix("+00:00") + end if text.endswith("+00:00") else text
 
-    digits = st.sampled_from(["", ".", ",", ".0", ".000"])
-    return st.builds(
-        spell,
-        _OFFSETS | st.just(UTC),
-        st.sampled_from("T t"),
-        st.sampled_from(["", "basic"]),
-        digits,
-        st.sampled_from("Zz"),
-    )
+    digits, forms = st.sampled_from(["", ".", ",", ".0", ".000"]), st.sampled_from(["", "basic"])
+    return st.builds(spell, _OFFSETS | st.just(UTC), st.sampled_from("T t"), forms, digits, st.sampled_from("Zz"))
 
 
 def _spelled_number(number: Decimal) -> st.SearchStrategy[Any]:

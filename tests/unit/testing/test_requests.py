@@ -36,10 +36,6 @@ def send(counters: CountersInMemory, operation: str, **request: Any) -> Any:
     return getattr(counters.client, operation)(**named, **request)
 
 
-def put(counters: CountersInMemory, number: int, **more: Any) -> None:
-    send(counters, "put_item", Item={"pk": {"S": "a"}, "sk": {"S": f"{number:03}"}, **more})
-
-
 def test_the_events_of_a_person_are_erased(counters: CountersInMemory) -> None:
     for client in ("c1", "c2"):
         counters.accept(VIEW, {"url": "/", "time": "2026-01-01T00:00:00Z", "clientId": client})
@@ -112,7 +108,7 @@ def test_requests_that_are_not_known_in_memory_are_refused_never_passed_over(cou
 
 def test_pages_end_at_one_megabyte(counters: CountersInMemory) -> None:
     for number in range(5):
-        put(counters, number, text={"S": "x" * 300_000})
+        send(counters, "put_item", Item={**KEY, "sk": {"S": str(number)}, "text": {"S": "x" * 300_000}})
     pages = counters.client.get_paginator("query").paginate(TableName=counters.table_name, **_OF_A)
     assert [page["Count"] for page in pages] == [4, 1]
 
