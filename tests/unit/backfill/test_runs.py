@@ -44,9 +44,7 @@ class _Streams:
         place = int(asked["ShardIterator"])
         created = datetime(2026, 11, 20, 10, tzinfo=UTC)
         numbers = self._pages[place] if place < len(self._pages) else []
-        records = [
-            {"dynamodb": {"SequenceNumber": str(number), "ApproximateCreationDateTime": created}} for number in numbers
-        ]
+        records = [{"dynamodb": {"SequenceNumber": str(n), "ApproximateCreationDateTime": created}} for n in numbers]
         is_last = self._closed and place + 1 == len(self._pages)
         return {"Records": records} if is_last else {"Records": records, "NextShardIterator": str(place + 1)}
 
@@ -173,10 +171,8 @@ def test_a_baseline_is_what_items_contributed_at_the_cut(items: list[_Item], par
 
     every = [each for part in range(parts) for each in contributions(pages, part, parts)]
 
-    found = {group[0]: measures["n"] for (_, group), measures in (sum_up(every, 0, 1) or {}).items()}
-    assert {group: number for group, number in found.items() if number} == {
-        group: number for group, number in expected.items() if number
-    }
+    found = {group[0]: measures["n"] for (_, group), measures in (sum_up(every, 0, 1) or {}).items() if measures["n"]}
+    assert found == {group: number for group, number in expected.items() if number}
 
 
 @given(st.lists(st.text(max_size=4), unique=True), st.integers(1, 5))

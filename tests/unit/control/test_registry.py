@@ -97,9 +97,8 @@ def test_a_first_deployment_has_a_limit_of_names_and_a_later_one_has_none() -> N
 
 
 def test_names_that_are_filled_together_are_a_run_that_scans_what_none_of_them_counts() -> None:
-    filling = [
-        entry.entering(FILLING, 8, since=9, run="b1") for entry in registry_of(SHOPS, OVER, HOURS).entries.values()
-    ]
+    entries = registry_of(SHOPS, OVER, HOURS).entries.values()
+    filling = [entry.entering(FILLING, 8, since=9, run="b1") for entry in entries]
     [run] = Registry(entries={entry.name: entry for entry in filling}).backfills
     assert run == Run("b1", "backfill", 9, ("hours", "shops"))
 
@@ -128,11 +127,8 @@ def test_each_change_is_in_one_portion_of_the_names_whose_cut_it_is_past(monkeyp
     portions, found = names.portions("shard", changes)
     assert found == cuts
     assert [change for _, some in portions for change in some] == changes
-    assert [({*plan.programs}, len(some)) for plan, some in portions] == [
-        ({"stock"}, 1),
-        ({"stock", "shops"}, 2),
-        ({"stock", "shops", "hours"}, 2),
-    ]
+    counted = [({*plan.programs}, len(some)) for plan, some in portions]
+    assert counted == [({"stock"}, 1), ({"stock", "shops"}, 2), ({"stock", "shops", "hours"}, 2)]
 
 
 def test_a_reader_sees_a_name_as_soon_as_it_is_registered() -> None:

@@ -110,12 +110,10 @@ def test_classes_say_the_same_as_a_mapping(declared: type) -> None:
 
 def test_limits_and_defaults_of_a_class_are_taken_over() -> None:
     parent: Any = pydantic.dataclasses.dataclass(_dataclass(int))
+    child = make_dataclass("Child", [("y", str, "")], bases=(parent,))
     optional: Any = field(default_factory=list)
     declared: list[tuple[Any, dict[str, Attribute]]] = [
-        (
-            make_dataclass("Child", [("y", str, "")], bases=(parent,)),
-            {"x": Attribute(int), "y": Attribute(str, required=False)},
-        ),
+        (child, {"x": Attribute(int), "y": Attribute(str, required=False)}),
         (_model(Annotated[Decimal, pydantic.Field(ge=0, le=9)]), {"x": Attribute(Decimal, minimum=0, maximum=9)}),
         (pydantic.create_model("M", x=(str, pydantic.Field(min_length=1))), {"x": Attribute(str, min_length=1)}),
         (_dataclass(Annotated[int | None, annotated_types.Ge(1)]), {"x": Attribute(int, minimum=1, required=False)}),
@@ -211,9 +209,7 @@ def test_attributes_travel_only_where_events_are_checked() -> None:
     assert decode(encode((_aggregate(),))) == (replace(_aggregate(), source=replace(ORDER, attributes=None)),)
 
 
-_PLAIN: st.SearchStrategy[Any] = st.one_of(
-    st.none(), st.booleans(), st.integers(-3, 3), st.sampled_from(["a", "ab", "b"])
-)
+_PLAIN: st.SearchStrategy[Any] = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["a", "ab", "b"])
 _KINDS = st.one_of(
     st.sampled_from([str, int, Decimal, bool, list[str], list, dict, object, Literal["a", "b"], str | None]),
     st.sampled_from([Attribute(int, minimum=0, maximum=2), Attribute(str, max_length=1, required=False)]),
@@ -260,9 +256,8 @@ def _dataclass(kind: Any) -> type:
 
 
 def _pydantic_dataclass(kind: Any, **more: Any) -> type:
-    return pydantic.dataclasses.dataclass(
-        type("Class", (), {"__annotations__": {"x": kind}, "x": pydantic.Field(**more)})
-    )
+    made = type("Class", (), {"__annotations__": {"x": kind}, "x": pydantic.Field(**more)})
+    return pydantic.dataclasses.dataclass(made)
 
 
 def _typed_dict(kind: Any, **config: Any) -> type:
@@ -326,10 +321,8 @@ def test_what_no_schema_can_say_of_a_class_is_refused_by_name() -> None:
         ({"m": _model(int, extra="forbid")}, "'extra'"),
         (_typed_dict(int, extra="forbid"), "'extra'"),
         (_model(int, {"check": pydantic.model_validator(mode="after")(_any)}), "check"),
-        *(
-            (_model(str, **{name: n}), name)
-            for name, n in (("str_min_length", 1), ("str_max_length", 1), ("str_max_length", 0))
-        ),
+        (_model(str, str_min_length=1), "str_min_length"),
+        *((_model(str, str_max_length=most), "str_max_length") for most in (0, 1)),
         (type("Hooked", (pydantic.BaseModel,), {"model_post_init": _any}), "model_post_init"),
         (make_dataclass("Hooked", ["x"], namespace={"__post_init__": print}), "__post_init__"),
         (pydantic.RootModel[int], "RootModel"),

@@ -41,9 +41,8 @@ def _spelled_moment(moment: datetime) -> st.SearchStrategy[str]:
 
 
 def _spelled_number(number: Decimal) -> st.SearchStrategy[Any]:
-    return st.sampled_from(
-        [number, number * Decimal("1.00"), str(number), f"{number:f}", f"{number:E}", f"{number:.20f}"]
-    )
+    texts = [str(number), f"{number:f}", f"{number:E}", f"{number:.20f}"]
+    return st.sampled_from([number, number * Decimal("1.00"), *texts])
 
 
 def _cased(text: str) -> st.SearchStrategy[str]:

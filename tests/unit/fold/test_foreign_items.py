@@ -142,7 +142,6 @@ def test_items_of_the_source_table_are_none_of_ours_and_the_other_way_round() ->
     foreign = [order() | group, order() | view, group, view]
     folded = fold(Plan(declared), [Change(record(n, one), is_foreign=True) for n, one in enumerate(foreign, 1)])
     assert {delta.layout.name: delta.measures for delta in folded.deltas} == {"orders": {"n": 2}}
-    folded = fold(
-        Plan(declared), [Change(record(n, one), is_foreign=False) for n, one in enumerate((group, view, order()), 1)]
-    )
+    own = enumerate((group, view, order()), 1)
+    folded = fold(Plan(declared), [Change(record(n, one), is_foreign=False) for n, one in own])
     assert {delta.layout.name: delta.measures for delta in folded.deltas} == {"over": {"n": 5}, "views": {"n": 1}}

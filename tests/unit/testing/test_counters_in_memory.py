@@ -156,10 +156,9 @@ def test_an_item_that_an_update_creates_is_counted_once() -> None:
     with counters_in_memory([jobs]) as counters:
         for points in (1, 2):
             with patch.object(counters._aggregator, "handle", wraps=counters._aggregator.handle) as handle:
+                values = {":points": points}
                 counters.table.update_item(
-                    Key={"id": "1"},
-                    UpdateExpression="SET points = :points",
-                    ExpressionAttributeValues={":points": points},
+                    Key={"id": "1"}, UpdateExpression="SET points = :points", ExpressionAttributeValues=values
                 )
             delivered = [record for call in handle.call_args_list for record in call.args[0]["Records"]]
             names += [record["eventName"] for record in delivered if "id" in record["dynamodb"]["Keys"]]

@@ -334,9 +334,11 @@ def test_an_event_that_fails_costs_no_other_its_outcome() -> None:
                 raise ReadTimeoutError(endpoint_url="http://table")
         return {}
 
-    outcomes = accept_many(
-        scripted_table(ScriptedClient(put_item=[put] * 15)), _VIEW, [{"url": "/", "id": number} for number in "01231"]
+    table, events = (
+        scripted_table(ScriptedClient(put_item=[put] * 15)),
+        [{"url": "/", "id": number} for number in "01231"],
     )
+    outcomes = accept_many(table, _VIEW, events)
     assert _statuses(outcomes) == ["accepted", "rejected", "failed", "accepted", "rejected"]
 
 
@@ -420,9 +422,7 @@ def test_an_event_that_cannot_be_counted_is_rejected_without_a_call(name: str, v
 
 
 def test_declarations_of_another_event_or_more_than_a_transaction_holds_are_refused() -> None:
-    stranger = Aggregate(
-        "stranger", Event("other", pk="O#{url}", sk="ID#{id}"), pk="N", sk="N", measures={"n": Count()}
-    )
+    stranger = Aggregate("stranger", Event("other", pk="O#{url}", sk="ID#{id}"), n=Count())
     many = [Aggregate(f"a{n}", _KEPT_VIEW, pk=f"A{n}", sk="A", measures={"n": Count()}) for n in range(MAX_COUNTED + 1)]
 
     for wrong, message in (([_SITE, stranger], "^invalid declarations=.*'view'"), (many, "99")):

@@ -152,12 +152,10 @@ def _key(sale: dict[str, Any]) -> tuple[str, str]:
     return _SPREAD_SALE._pk_template.render(sale), _SPREAD_SALE._sk_template.render(sale)
 
 
-@given(
-    st.lists(
-        st.tuples(st.sampled_from(["accept", "accept", "retract"]), st.integers(0, 2), st.lists(_SALES, max_size=5)),
-        max_size=10,
-    )
-)
+_ACTS = st.tuples(st.sampled_from(["accept", "accept", "retract"]), st.integers(0, 2), st.lists(_SALES, max_size=5))
+
+
+@given(st.lists(_ACTS, max_size=10))
 def test_any_history_comes_to_what_a_dict_comes_to(history: list[tuple[str, int, list[dict[str, Any]]]]) -> None:
     site, number = World(founds=False), count()
     site.table.page_items = 2
