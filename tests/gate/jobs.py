@@ -8,7 +8,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
-from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -28,11 +27,12 @@ from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SC
 from dynamodb_counters._table import Table
 from dynamodb_counters.handlers import _metering
 from dynamodb_counters.handlers.verifier import work_on_schedule
+from simulation.faults.hooked_client import Hook, PagedClient
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory.client_errors import failure
 from simulation.memory.memory_stream import MemoryStream
 from simulation.memory_table import MemoryTable
-from simulation.queue.sqs import SQS, Queue
+from simulation.queue.sqs import SQS, Message, Queue
 from tests.exactly_once.test_two_streams import SOURCE, Past
 from tests.gate.template import Resource, Template, variables
 from tests.unit.fold.streams import image, record
@@ -47,20 +47,6 @@ Invoke = Callable[[dict[str, Any]], dict[str, Any]]
 Permission = tuple[str, str]
 """An action, and the resource: its name, and what of it."""
 
-_METHODS: Final = {
-    "dynamodb": (
-        *("batch_execute_statement", "batch_get_item", "delete_item", "describe_table", "get_item", "put_item"),
-        *("query", "scan", "transact_write_items", "update_item"),
-    ),
-    "dynamodbstreams": ("describe_stream", "get_records", "get_shard_iterator"),
-    "events": ("put_events",),
-    "s3": ("paginate",),
-    "sqs": ("send_message",),
-}
-"""Methods of clients that call operations."""
-_ACTIONS: Final = {"Paginate": "ListBucket"}
-"""Listing objects is all that is paged through."""
-
 
 @dataclass
 class Calls:
@@ -71,22 +57,19 @@ class Calls:
     throttled: bool = False
 
     def note(self, service: str, client: Any, resource: str = "") -> Any:
-        """Return a client that shares all and notes its calls; `resource` is what its requests do not name."""
-        noting = copy(client)
-        for name in _METHODS[service]:
-            action = "".join(map(str.title, name.split("_")))
-            setattr(noting, name, self._noting(service, _ACTIONS.get(action, action), getattr(client, name), resource))
-        return noting
+        """Return a client that notes its calls; `resource` is what its requests do not name."""
 
-    def _noting(self, service: str, action: str, call: Callable[..., Any], resource: str) -> Callable[..., Any]:
-        def noting(**request: Any) -> Any:
+        def note(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+            action = "".join(map(str.title, name.split("_")))
             needed = _of_dynamodb(action, request) if service == "dynamodb" else [(action, resource or _named(request))]
-            prefix = service.removesuffix("streams")
-            self.permissions |= {(f"{prefix}:{action}", named) for action, named in needed}
+            self.permissions |= {(f"{service.removesuffix('streams')}:{action}", named) for action, named in needed}
             if self.throttled and service == "dynamodb":
                 raise failure(action, "ThrottlingException")
-            return call(**request)
+            return send()
 
+        noting: Any = PagedClient(client, note)
+        if service == "s3":
+            noting.get_paginator = lambda name: SimpleNamespace(paginate=partial(_list_bucket, client, note, name))
         return noting
 
     @contextmanager
@@ -99,6 +82,11 @@ class Calls:
         documents = [json.loads(line) for line in log.getvalue().splitlines() if line.startswith("{")]
         directives = [one for document in documents for one in document.get("_aws", {}).get("CloudWatchMetrics", ())]
         self.metrics |= {metric["Name"] for one in directives for metric in one["Metrics"]}
+
+
+def _list_bucket(client: Bucket, note: Hook, operation: str, **request: Any) -> Any:
+    """List objects, which needs the permission of another name."""
+    return note("list_bucket", lambda: client.get_paginator(operation).paginate(**request), request)
 
 
 def _add_all(metrics: Metrics, values: Mapping[str, float], unit: MetricUnit = MetricUnit.Count) -> None:
@@ -132,7 +120,7 @@ class Function:
     """One of the runtime's handlers in an environment of its own, with a table and clients of other services."""
 
     def __init__(
-        self, handler: str, environment: Mapping[str, str], table: MemoryTable, services: Mapping[str, object]
+        self, handler: str, environment: Mapping[str, str], table: Any, services: Mapping[str, object]
     ) -> None:
         self._environment = {"AWS_LAMBDA_FUNCTION_NAME": "function", **environment}
         self._table, self._services = table, services
@@ -157,12 +145,10 @@ class Function:
             yield
 
 
-def table_of(calls: Calls) -> MemoryTable:
+def table_of(calls: Calls) -> Any:
     """Return an empty table of which the calls are noted."""
-    table: MemoryTable = calls.note(
-        "dynamodb", MemoryTable(time.time, name="table", indexes={RANKING_INDEX: (LEADERBOARD, SCORE)})
-    )
-    return table
+    table = MemoryTable(time.time, name="table", indexes={RANKING_INDEX: (LEADERBOARD, SCORE)})
+    return calls.note("dynamodb", table)
 
 
 def run(template: Template, function: Resource) -> Calls:
@@ -197,11 +183,7 @@ def _no_pause(seconds: float) -> None:
 VIEW: Final = Event("view", key=("url", "time", "clientId"))
 HIT: Final = Event("hit", key=("url", "time"), retention=timedelta(days=7), packed=Packed("time"))
 VIEWS: Final = Aggregate(
-    "views",
-    VIEW,
-    by="url",
-    measures={"views": Count(), "bytes": Sum("bytes")},
-    ranking=Ranking(measure="views", leaderboard="URLS"),
+    "views", VIEW, by="url", views=Count(), bytes=Sum("bytes"), ranking=Ranking(measure="views", leaderboard="URLS")
 )
 ROLLING: Final = Window("rolling", VIEW, by="url", time="time", retention=timedelta(hours=25))
 SPREAD: Final = Aggregate("spread", VIEW, pk="SPREAD", sk="S", measures={"n": Count()}, write_shards=3)
@@ -266,15 +248,9 @@ def events_of_rules(template: Template, function: Resource) -> Iterator[dict[str
 def consume(invoke: Invoke, calls: Calls, rules: list[dict[str, Any]], process: int) -> None:
     """Accept, meet duplicates, no event, what no item can hold, what is too late, what is not JSON, throttling."""
     views = [_view(number) for number in range(5)]
-    bodies = [
-        json.dumps(views),
-        json.dumps(views[0]),
-        json.dumps({"url": "/incomplete"}),
-        json.dumps(_view(7, more="x" * 500_000)),
-        json.dumps(_view(8, **{f"attribute{number}": number for number in range(1000)})),
-        json.dumps({**views[0], "time": _now(days=30)}),
-        "no JSON",
-    ]
+    unfit = _view(7, more="x" * 500_000), _view(8, **{f"attribute{number}": number for number in range(1000)})
+    posted: list[Any] = [views, views[0], {"url": "/incomplete"}, *unfit, {**views[0], "time": _now(days=30)}]
+    bodies = [*map(json.dumps, posted), "no JSON"]
     for _ in range(2):
         invoke({"Records": [_message(number, body) for number, body in enumerate(bodies)]})
     if process == 0:
@@ -286,18 +262,9 @@ def consume(invoke: Invoke, calls: Calls, rules: list[dict[str, Any]], process: 
 
 
 def _message(number: int, body: str) -> dict[str, Any]:
-    taken = str(int(time.time()))
-    return {
-        "messageId": str(number),
-        "receiptHandle": f"receipt-{number}",
-        "body": body,
-        "attributes": {"ApproximateReceiveCount": "1", "SentTimestamp": f"{taken}000"},
-        "messageAttributes": {"taken": {"dataType": "Number", "stringValue": taken}},
-        "md5OfBody": "",
-        "eventSource": "aws:sqs",
-        "eventSourceARN": "arn:aws:sqs:us-east-1:000000000000:queue",
-        "awsRegion": "us-east-1",
-    }
+    now = time.time()
+    taken = {"taken": {"DataType": "Number", "StringValue": str(int(now))}}
+    return Message(str(number), body, taken, now, now, receives=1).record()
 
 
 def receive(invoke: Invoke, calls: Calls, rules: list[dict[str, Any]], process: int) -> None:
@@ -311,18 +278,13 @@ def read(invoke: Invoke, calls: Calls, rules: list[dict[str, Any]], process: int
     """Ask for everything that is served."""
     of_url, span = {"url": "/"}, {"last": "1h"}
     paths: list[tuple[str, dict[str, str]]] = [
-        ("views", of_url),
-        ("views/top", {}),
-        ("spread", {}),
-        ("rolling", of_url | span),
-        ("rolling/series", of_url | span | {"step": "1h"}),
-        ("view/events", of_url),
+        *(("views", of_url), ("views/top", {}), ("spread", {}), ("view/events", of_url)),
+        *(("rolling", of_url | span), ("rolling/series", of_url | span | {"step": "1h"})),
         ("hit/events", {"start": _now(hours=1), "end": _now()}),
     ]
-    requests = [request("GET", f"/v1/{path}", urlencode(parameters)) for path, parameters in paths]
-    for one in requests:
-        answer = invoke(one)
-        assert answer["statusCode"] == 200, (one, answer)
+    for path, parameters in paths:
+        answer = invoke(request("GET", f"/v1/{path}", urlencode(parameters)))
+        assert answer["statusCode"] == 200, (path, answer)
 
 
 def notify(invoke: Invoke, calls: Calls, rules: list[dict[str, Any]], process: int) -> None:
@@ -330,13 +292,12 @@ def notify(invoke: Invoke, calls: Calls, rules: list[dict[str, Any]], process: i
     assert invoke({"Records": crossed(BUSY, units=[1, 1, 1])}) == {"batchItemFailures": []}
 
 
+@dataclass
 class Streams:
     """A client of streams, each by its ARN; one is read at a time."""
 
+    _streams: dict[str, Any]
     exceptions = MemoryStream.exceptions
-
-    def __init__(self, streams: dict[str, Any]) -> None:
-        self._streams = streams
 
     def describe_stream(self, **request: Any) -> Any:
         return self._streams[request["StreamArn"]].describe_stream(**request)
@@ -362,12 +323,9 @@ def verify(calls: Calls) -> None:
         return answer
 
     client.describe_table = described
-    streams = Streams(
-        {
-            str(one.stream.arn): calls.note("dynamodbstreams", one.stream, f"{name}/stream")
-            for one, name in ((shop.both, "table"), (shop.both.orders, "source table"))
-        }
-    )
+    named = {"table": shop.both.stream, "source table": shop.both.orders.stream}
+    noted = {str(one.arn): calls.note("dynamodbstreams", one, f"{name}/stream") for name, one in named.items()}
+    streams = Streams(noted)
     table = shop.reached(calls.note("dynamodb", client), sleep=shop.sleep)
     make = partial(Verification.of_table, table, streams, now=shop.clock, segments=1)
     with calls.logged(), pytest.MonkeyPatch.context() as patch:
@@ -383,10 +341,10 @@ def verify(calls: Calls) -> None:
 
 JOBS: Final[dict[str, Callable[[Invoke, Calls, list[dict[str, Any]], int], None]]] = {
     "aggregator": aggregate,
-    "ingest_queue": consume,
     "notifier": notify,
-    "ingest_http": receive,
     "api": read,
+    "ingest_queue": consume,
+    "ingest_http": receive,
 }
 DECLARED: Final[dict[str, dict[str, str]]] = {
     "aggregator": {"DECLARATIONS": encode((ROLLING, VIEWS))},

@@ -23,33 +23,14 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk.aws_apigatewayv2 import HttpNoneAuthorizer
 from aws_cdk.aws_apigatewayv2_authorizers import HttpJwtAuthorizer
 
-from cdk_dynamodb_counters import (
-    CounterApi,
-    DedupCounterTable,
-    EventIngest,
-    LivePage,
-    StreamAggregator,
-    ThresholdEvents,
-    WindowedCounter,
-)
+from cdk_dynamodb_counters import DedupCounterTable, EventIngest, ThresholdEvents
+from cdk_dynamodb_counters.counter_api import CounterApi, LivePage
+from cdk_dynamodb_counters.stream_aggregator import StreamAggregator, WindowedCounter
 from dynamodb_counters import Aggregate, Count, Items, TableKeys, Threshold
 from examples.stacks import stacks
 from tests.gate.template import Template
-from tests.unit.infra.support import (
-    PACKED,
-    POPULAR,
-    ROLLING,
-    SITE,
-    TOP,
-    VIEW,
-    VIEWS,
-    build,
-    new_app,
-    new_role,
-    new_stack,
-    private_vpc,
-    synthesized,
-)
+from tests.unit.infra.declared import PACKED, POPULAR, ROLLING, SITE, TOP, VIEW, VIEWS
+from tests.unit.infra.support import build, new_app, new_role, new_stack, private_vpc, synthesized
 
 
 def everything(stack: Stack) -> dict[str, Any]:

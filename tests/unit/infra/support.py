@@ -1,4 +1,4 @@
-"""Apps, declarations and template helpers for the tests of the constructs."""
+"""Apps and template helpers for the tests of the constructs."""
 
 from __future__ import annotations
 
@@ -7,41 +7,24 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import timedelta
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import pytest
-from aws_cdk import App, CfnParameter, Environment, Stack
-from aws_cdk import aws_cognito as cognito
+from aws_cdk import App, Environment, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk.assertions import Template
-from aws_cdk.aws_apigatewayv2 import HttpNoneAuthorizer
-from aws_cdk.aws_apigatewayv2_authorizers import (
-    HttpIamAuthorizer,
-    HttpJwtAuthorizer,
-    HttpLambdaAuthorizer,
-    HttpUserPoolAuthorizer,
-)
+from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 from constructs import Construct
 
-from cdk_dynamodb_counters import (
-    CounterApi,
-    DedupCounterTable,
-    EventIngest,
-    LivePage,
-    StreamAggregator,
-    ThresholdEvents,
-    WindowedCounter,
-)
+from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, ThresholdEvents
+from cdk_dynamodb_counters.stream_aggregator import WindowedCounter
 from dynamodb_counters import Items, TableKeys
-from dynamodb_counters._declarations import ActiveMembers, Aggregate, Count, Event, Packed, Ranking, Threshold, Window
 from dynamodb_counters._declarations.codec import decode
+from tests.unit.infra.declared import POPULAR, ROLLING, VIEW, VIEWS
 
 _Built = TypeVar("_Built")
 
@@ -49,31 +32,6 @@ PROJECT = Path(__file__).resolve().parents[3]
 
 # A bare App() does not read cdk.json: tests and deployments would synthesize different templates.
 CONTEXT: dict[str, Any] = json.loads((PROJECT / "cdk.json").read_text())["context"]
-
-VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7))
-VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
-PACKED = Event("hit", pk="PAGE#{url}", sk="T#{time}", retention=timedelta(days=7), packed=Packed("time"))
-SITE = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"site_views": Count()})
-TOP = Aggregate(
-    "top",
-    VIEW,
-    pk="URL#{url}",
-    sk="TOP",
-    measures={"views": Count()},
-    ranking=Ranking(measure="views", leaderboard="URLS"),
-)
-ROLLING = Window("rolling", VIEW, pk="URL#{url}", time="time", retention=timedelta(hours=25))
-POPULAR = Threshold("popular", VIEWS, at=[100, 1000])
-PLAYERS = Aggregate("players", VIEW, pk="CLIENT#{clientId}", sk="VIEWS", measures={"n": Count()})
-ACTIVE = Aggregate("active", PLAYERS, pk="SITE", sk="ACTIVE", measures={"players": Count()})
-# A memo has the keys of groups of VIEWS, but for its own attributes.
-MEMO = Event("memo", pk="URL#{url}", sk="MEMO#{id}")
-USERS = ActiveMembers("users", VIEW, member="clientId", time="time")
-PAGE = LivePage(title="Blog", total=SITE, top=TOP, window=ROLLING, active=USERS)
-ORDER = Items("order", keys=TableKeys("id", ttl="expiresAt"))
-ORDERS = Aggregate("orders", ORDER, pk="SHOP", sk="ORDERS", measures={"n": Count()})
-JOB = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}")
-JOBS = Aggregate("jobs", JOB, pk="CUSTOMER#{customer}", sk="STATISTICS", measures={"jobs": Count()})
 
 REQUIRED: dict[Any, tuple[str, dict[str, Any]]] = {
     DedupCounterTable: ("Counters", {}),
@@ -85,11 +43,19 @@ REQUIRED: dict[Any, tuple[str, dict[str, Any]]] = {
 }
 """Id and required arguments of each construct, but for its table."""
 
-OURS, THEIRS = "123456789012", "222222222222"
-HERE, THERE = "us-east-1", "eu-west-1"
-ARN = f"arn:aws:dynamodb:{HERE}:{OURS}:table/events"
-STREAM_ARN = f"{ARN}/stream/2026-01-01T00:00:00.000"
+ORDER = Items("order", keys=TableKeys("id", ttl="expiresAt"))
 STRING, NUMBER = dynamodb.AttributeType.STRING, dynamodb.AttributeType.NUMBER
+
+
+def copy_of_project(target: Path, *names: str) -> Path:
+    """Copy some files and folders of the project."""
+    target.mkdir(parents=True)
+    for name in names:
+        if (PROJECT / name).is_dir():
+            shutil.copytree(PROJECT / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copyfile(PROJECT / name, target / name)
+    return target
 
 
 @cache
@@ -118,8 +84,8 @@ def build(construct: Callable[..., _Built], scope: Construct, /, **arguments: An
     return construct(**{"scope": scope, "construct_id": construct_id, **required, **arguments})
 
 
-def new_role(scope: Stack, construct_id: str = "Role") -> iam.Role:
-    return iam.Role(scope, construct_id, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+def new_role(scope: Stack, construct_id: str = "Role", **more: Any) -> iam.Role:
+    return iam.Role(scope, construct_id, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"), **more)
 
 
 def private_vpc(scope: Stack) -> ec2.Vpc:
@@ -127,23 +93,6 @@ def private_vpc(scope: Stack) -> ec2.Vpc:
     isolated = ec2.SubnetConfiguration(name="isolated", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
     # CDK would restrict the default group by a function of its own.
     return ec2.Vpc(scope, "Vpc", subnet_configuration=[isolated], restrict_default_security_group=False)
-
-
-def own_table(scope: Stack, kind: type[Any] = dynamodb.TableV2, **changes: Any) -> Any:
-    """Build a table that can hold counters, but for the changes."""
-    settings: dict[str, Any] = {
-        "partition_key": dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
-        "sort_key": dynamodb.Attribute(name="sk", type=dynamodb.AttributeType.STRING),
-        "time_to_live_attribute": "ttl",
-        "dynamo_stream" if kind is dynamodb.TableV2 else "stream": dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
-    }
-    return kind(scope, "Given", **settings | changes)
-
-
-def imported(scope: Stack, **more: Any) -> dynamodb.ITableV2:
-    return dynamodb.TableV2.from_table_attributes(
-        scope, "Own", **{"table_name": "events", "table_stream_arn": STREAM_ARN, **more}
-    )
 
 
 def synthesized(scope: Construct) -> Template:
@@ -169,15 +118,15 @@ def properties(template: Template, resource_type: str) -> dict[str, Any]:
     return found
 
 
-def statements(template: Template) -> list[dict[str, Any]]:
-    """Return all statements of all identity policies."""
-    policies = each(template, "AWS::IAM::Policy")
-    return [statement for policy in policies for statement in policy["PolicyDocument"]["Statement"]]
-
-
 def actions(statement: dict[str, Any]) -> list[str]:
     action = statement["Action"]
     return [action] if isinstance(action, str) else list(action)
+
+
+def granted(template: Template) -> list[tuple[str, Any]]:
+    """Return each action that identity policies allow, with its resource."""
+    policies = [one["PolicyDocument"]["Statement"] for one in each(template, "AWS::IAM::Policy")]
+    return [(action, one["Resource"]) for statements in policies for one in statements for action in actions(one)]
 
 
 def environment(template: Template) -> dict[str, Any]:
@@ -189,83 +138,3 @@ def environment(template: Template) -> dict[str, Any]:
 def declared(template: Template) -> list[str]:
     """Return the names of what the only function counts."""
     return [declaration.name for declaration in decode(environment(template)["DECLARATIONS"])]
-
-
-@dataclass
-class Place:
-    """A stack with a table, and others of its app."""
-
-    app: App = field(default_factory=new_app)
-    name: str = "Test"
-    account: str | None = OURS
-    region: str | None = HERE
-
-    @cached_property
-    def stack(self) -> Stack:
-        return Stack(self.app, self.name, env=Environment(account=self.account, region=self.region))
-
-    @cached_property
-    def counters(self) -> DedupCounterTable:
-        return DedupCounterTable(self.stack, "Counters")
-
-    @cached_property
-    def parameter(self) -> Any:
-        """A number known only at deployment."""
-        return CfnParameter(self.stack, "Number", type="Number").value_as_number
-
-    def __call__(self, construct: Any, construct_id: str | None = None, /, **arguments: Any) -> Any:
-        """Build a construct of what it requires; by default, of the one table."""
-        named = {} if construct_id is None else {"construct_id": construct_id}
-        own = {} if construct is DedupCounterTable or "table" in arguments else {"table": self.counters}
-        return build(construct, self.stack, **own, **named, **arguments)
-
-    def elsewhere(self, **place: str | None) -> Place:
-        return Place(self.app, "Other", **{"account": self.account, "region": self.region, **place})
-
-    def table(self, kind: Any = dynamodb.TableV2, **changes: Any) -> Any:
-        """Build a table that can hold counters, but for the changes."""
-        return own_table(self.stack, kind, **changes)
-
-    def source(self, kind: Any = dynamodb.Table, **changes: Any) -> Any:
-        """Build a source table."""
-        key, stream = (
-            dynamodb.Attribute(name="id", type=NUMBER),
-            "stream" if kind is dynamodb.Table else "dynamo_stream",
-        )
-        settings = {
-            "partition_key": key,
-            "time_to_live_attribute": "expiresAt",
-            stream: dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
-        }
-        return kind(self.stack, "Orders", **settings | changes)
-
-    def counting(self, source: Any, **arguments: Any) -> Any:
-        """Build an aggregator of a source table."""
-        return self(StreamAggregator, **{"source_table": source, "aggregates": [ORDERS], **arguments})
-
-    def replica(self, **changes: Any) -> tuple[Any, Place]:
-        """Build a table with a replica, and the place of that one's table."""
-        table = self.table(replicas=[dynamodb.ReplicaTableProps(region=THERE)], **changes)
-        there = self.elsewhere(region=THERE)
-        there.counters = DedupCounterTable(there.stack, "Counters", table=table.replica(THERE))
-        self.counters = DedupCounterTable(self.stack, "Counters", table=table)
-        return table, there
-
-
-def _jwt(_: Place) -> Any:
-    return HttpJwtAuthorizer("Jwt", "https://issuer.example.com", jwt_audience=["counters"])
-
-
-def _own(at: Place) -> Any:
-    code, runtime = lambda_.Code.from_inline("pass"), lambda_.Runtime.PYTHON_3_14
-    function = lambda_.Function(at.stack, "Own", code=code, handler="index.handler", runtime=runtime)
-    return HttpLambdaAuthorizer("Own", function)
-
-
-AUTHORIZERS: Final[dict[str, Callable[[Place], Any]]] = {
-    "jwt": _jwt,
-    "pool": lambda at: HttpUserPoolAuthorizer("Pool", cognito.UserPool(at.stack, "Pool")),
-    "own": _own,
-    "iam": lambda _: HttpIamAuthorizer(),
-    "none": lambda _: HttpNoneAuthorizer(),
-}

@@ -16,32 +16,13 @@ from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 from aws_cdk.aws_events import EventBus
 from constructs import Construct
 
-from cdk_dynamodb_counters import (
-    CounterApi,
-    DedupCounterTable,
-    EventIngest,
-    LivePage,
-    StreamAggregator,
-    ThresholdEvents,
-    WindowedCounter,
-    runtime_code,
-)
+from cdk_dynamodb_counters import DedupCounterTable, EventIngest, ThresholdEvents, runtime_code
+from cdk_dynamodb_counters.counter_api import CounterApi, LivePage
+from cdk_dynamodb_counters.stream_aggregator import StreamAggregator, WindowedCounter
 from dynamodb_counters._declarations import Event, Threshold
 from dynamodb_counters.errors import InvalidArgumentError
-from tests.unit.infra.support import (
-    POPULAR,
-    REQUIRED,
-    ROLLING,
-    SITE,
-    TOP,
-    USERS,
-    VIEW,
-    VIEWS,
-    build,
-    each,
-    new_stack,
-    synthesized,
-)
+from tests.unit.infra.declared import POPULAR, ROLLING, SITE, TOP, USERS, VIEW, VIEWS
+from tests.unit.infra.support import REQUIRED, build, each, new_stack, synthesized
 
 _SPANNING = Event("span", pk="S#{limit}", sk="T#{time}")
 _KNOWN = Threshold("known", TOP, at=[10])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
 from aws_cdk import Acknowledgment, RemovalPolicies, RemovalPolicy, Stack, Validations
@@ -13,25 +12,9 @@ from aws_cdk.assertions import Annotations, Match
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
 from dynamodb_counters._declarations.codec import decode, encode
-from tests.unit.infra.support import (
-    ARN,
-    STREAM_ARN,
-    THEIRS,
-    TOP,
-    VIEW,
-    VIEWS,
-    Place,
-    actions,
-    build,
-    each,
-    environment,
-    imported,
-    new_role,
-    new_stack,
-    properties,
-    statements,
-    synthesized,
-)
+from tests.unit.infra.declared import TOP, VIEW, VIEWS
+from tests.unit.infra.place import ARN, STREAM_ARN, THEIRS, Place, imported
+from tests.unit.infra.support import actions, build, each, granted, new_role, new_stack, properties, synthesized
 
 
 def test_protection_goes_with_a_table_that_may_go_unless_it_was_asked_for(stack: Stack) -> None:
@@ -75,9 +58,9 @@ def test_grants_on_an_imported_table_cover_the_indexes_it_is_said_to_have(stack:
     counters = DedupCounterTable(stack, "Counters", table=table)
     counters.grant_accept(role, VIEW)
     counters.grant_read(role)
-    granted = {action: one["Resource"] for one in statements(synthesized(stack)) for action in actions(one)}
-    assert granted.pop("dynamodb:Query") == [ARN, f"{ARN}/index/*"]
-    assert {*granted.values()} == {ARN}
+    resources = dict(granted(synthesized(stack)))
+    assert resources.pop("dynamodb:Query") == [ARN, f"{ARN}/index/*"]
+    assert {*resources.values()} == {ARN}
 
 
 def test_grantee_in_another_account_stands_in_the_policy_of_the_table() -> None:
@@ -85,10 +68,10 @@ def test_grantee_in_another_account_stands_in_the_policy_of_the_table() -> None:
     counters = DedupCounterTable(stack, "Counters", ranking_index=True)
     counters.grant_accept(iam.AccountPrincipal("210987654321"), VIEW)
     [replica] = properties(synthesized(stack), "AWS::DynamoDB::GlobalTable")["Replicas"]
-    [granted] = replica["ResourcePolicy"]["PolicyDocument"]["Statement"]
-    assert set(actions(granted)) == {"dynamodb:PutItem"}
-    assert "210987654321" in str(granted["Principal"])
-    assert granted["Resource"] == "*"  # the table's ARN would make the table depend on itself
+    [statement] = replica["ResourcePolicy"]["PolicyDocument"]["Statement"]
+    assert set(actions(statement)) == {"dynamodb:PutItem"}
+    assert "210987654321" in str(statement["Principal"])
+    assert statement["Resource"] == "*"  # the table's ARN would make the table depend on itself
 
 
 def test_uses_an_imported_table_and_says_what_it_cannot_check(stack: Stack) -> None:
@@ -112,23 +95,16 @@ def test_an_index_is_as_warm_as_its_table_unless_it_says_otherwise(stack: Stack)
     assert units == [[9000, 9000], [9000, 5000], [9000, 9000]]
 
 
-HANDLES: dict[str, Callable[[Stack], DedupCounterTable]] = {
-    "name": lambda stack: DedupCounterTable.from_table_name(stack, "Counters", "events"),
-    "arn": lambda stack: DedupCounterTable.from_table_arn(stack, "Counters", ARN),
-}
-
-
-@pytest.mark.parametrize("handle", HANDLES)
-def test_an_app_that_only_reads_needs_no_stream(handle: str, stack: Stack) -> None:
+@pytest.mark.parametrize(("by", "known"), [("name", "events"), ("arn", ARN)])
+def test_an_app_that_only_reads_needs_no_stream(by: str, known: str, stack: Stack) -> None:
     """Neither is it warned that nothing in it counts, if it writes, either: another app does."""
-    counters = HANDLES[handle](stack)
+    counters = getattr(DedupCounterTable, f"from_table_{by}")(stack, "Counters", known)
     build(CounterApi, stack, table=counters, shown=[TOP], events=[VIEW])
     template = synthesized(stack)
-    granted = {action: one["Resource"] for one in statements(template) for action in actions(one)}
-    resources = json.dumps(granted["dynamodb:Query"])
+    resources = json.dumps(dict(granted(template))["dynamodb:Query"])
     assert "table/events" in resources
     assert "/index/*" in resources
-    assert environment(template)["TABLE_NAME"] == "events"
+    assert properties(template, "AWS::Lambda::Function")["Environment"]["Variables"]["TABLE_NAME"] == "events"
     assert not template.find_resources("AWS::DynamoDB::GlobalTable")
     build(EventIngest, stack, table=counters)
     counters.grant_accept(new_role(stack), VIEW)

@@ -10,7 +10,6 @@ import io
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -28,7 +27,8 @@ from cdk_dynamodb_counters import DedupCounterTable, EventIngest
 from dynamodb_counters._fold.crossings import event_entry
 from examples.stacks import stacks
 from tests.unit.handlers.test_notifier import ARN, BUSY, crossed
-from tests.unit.infra.support import CONTEXT, PROJECT, VIEW, actions, each, new_stack, statements, synthesized
+from tests.unit.infra.declared import VIEW
+from tests.unit.infra.support import CONTEXT, PROJECT, copy_of_project, each, granted, new_stack, synthesized
 
 SOURCES = ("LICENSE", "app.py", "cdk.json", "infra", "lambdas")
 STACKS = tuple(stacks())
@@ -40,26 +40,11 @@ RUN = "import runpy, sys; runpy.run_path('app.py', run_name='__main__'); print(*
 
 def synthesize(directory: Path, output: Path) -> list[str]:
     """Run app.py as the CLI does and return the names of the modules it loaded."""
-    done = subprocess.run(
-        [sys.executable, "-c", RUN],
-        cwd=directory,
-        env=os.environ | {"CDK_OUTDIR": str(output), "CDK_CONTEXT_JSON": json.dumps(CONTEXT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    known = os.environ | {"CDK_OUTDIR": str(output), "CDK_CONTEXT_JSON": json.dumps(CONTEXT)}
+    command = [sys.executable, "-c", RUN]
+    done = subprocess.run(command, cwd=directory, env=known, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[-1].split()
-
-
-def copy_of_project(target: Path) -> Path:
-    target.mkdir(parents=True)
-    for name in SOURCES:
-        if (PROJECT / name).is_dir():
-            shutil.copytree(PROJECT / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(PROJECT / name, target / name)
-    return target
 
 
 @pytest.fixture(scope="module")
@@ -95,16 +80,12 @@ def test_templates_and_assets_are_the_same_in_every_clone(tmp_path: Path) -> Non
     here, other = tmp_path / "here.out", tmp_path / "other.out"
     loaded = synthesize(PROJECT, here)
     assert {"demo", "ministack"}.isdisjoint(name.partition(".")[0] for name in loaded)
-    clone = copy_of_project(tmp_path / "elsewhere" / "a longer way down")
+    clone = copy_of_project(tmp_path / "elsewhere" / "a longer way down", *SOURCES)
     for root in ("infra", "lambdas"):
         subprocess.run([sys.executable, "-m", "compileall", "-q", root], cwd=clone, check=True)
     (clone / "lambdas" / "dynamodb_counters" / ".hypothesis").mkdir()
-    subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "--doctest-modules", "lambdas/dynamodb_counters/_items/conversions.py"],
-        cwd=clone,
-        check=True,
-        capture_output=True,
-    )
+    doctests = ["pytest", "-q", "--doctest-modules", "lambdas/dynamodb_counters/_items/conversions.py"]
+    subprocess.run([sys.executable, "-m", *doctests], cwd=clone, check=True, capture_output=True)
     synthesize(clone, other)
     names = sorted(path.relative_to(here) for path in here.rglob("*") if path.is_file())
     assert names == sorted(path.relative_to(other) for path in other.rglob("*") if path.is_file())
@@ -157,7 +138,7 @@ def test_step_1_lets_the_new_consumer_read_the_old_queue(stack: Stack) -> None:
     assert old["EventSourceArn"] == _OLD
     for name in ("FunctionName", "FunctionResponseTypes"):
         assert old[name] == new[name]
-    allowed = {action for one in statements(template) if one["Resource"] == _OLD for action in actions(one)}
+    allowed = {action for action, resource in granted(template) if resource == _OLD}
     assert {"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"} <= allowed
 
 

@@ -16,21 +16,9 @@ from aws_cdk.aws_lambda import FunctionOptions
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest
 from simulation.queue.sqs import HIDDEN_SECONDS, KEPT_SECONDS, MOST_BYTES, MOST_RECEIVES
 from tests.unit.handlers.test_ingest_queue import World, view
-from tests.unit.infra.support import (
-    AUTHORIZERS,
-    JOB,
-    JOBS,
-    PAGE,
-    USERS,
-    VIEW,
-    Place,
-    build,
-    declared,
-    each,
-    new_stack,
-    properties,
-    synthesized,
-)
+from tests.unit.infra.declared import JOB, JOBS, PAGE, USERS, VIEW
+from tests.unit.infra.place import AUTHORIZERS, Place
+from tests.unit.infra.support import build, declared, each, new_stack, properties, synthesized
 
 
 def _queues(stack: Stack | EventIngest) -> tuple[Any, Any]:

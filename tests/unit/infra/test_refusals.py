@@ -15,63 +15,27 @@ from aws_cdk import Aws, CfnOutput, CfnParameter, Duration, PhysicalName, Remova
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk.aws_apigatewayv2 import HttpNoneAuthorizer
 from aws_cdk.aws_lambda import FunctionOptions
 
-from cdk_dynamodb_counters import (
-    CounterApi,
-    DedupCounterTable,
-    EventIngest,
-    StreamAggregator,
-    ThresholdEvents,
-    WindowedCounter,
-)
+from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, ThresholdEvents
 from cdk_dynamodb_counters._functions import VARIABLES
+from cdk_dynamodb_counters.stream_aggregator import WindowedCounter
 from dynamodb_counters import Attr, Extremes, Items, Percentiles, TableKeys
 from dynamodb_counters._declarations import ActiveMembers, Aggregate, Count, Distinct, Event, Packed, Threshold, Window
 from dynamodb_counters.errors import InvalidArgumentError
-from tests.unit.infra.support import (
-    ACTIVE,
-    ARN,
-    AUTHORIZERS,
-    HERE,
-    JOB,
-    JOBS,
-    MEMO,
-    NUMBER,
-    ORDER,
-    ORDERS,
-    OURS,
-    PACKED,
-    PAGE,
-    POPULAR,
-    ROLLING,
-    SITE,
-    STREAM_ARN,
-    STRING,
-    THEIRS,
-    THERE,
-    TOP,
-    VIEW,
-    VIEWS,
-    Place,
-    imported,
-    new_role,
-    problem,
-    synthesized,
-)
+from tests.unit.infra.declared import ACTIVE, JOB, JOBS, MEMO, PACKED, PAGE, POPULAR, ROLLING, SITE, TOP, VIEW, VIEWS
+from tests.unit.infra.place import ARN, AUTHORIZERS, HERE, ORDERS, OURS, STREAM_ARN, THEIRS, THERE, Place, imported
+from tests.unit.infra.support import NUMBER, ORDER, STRING, new_role, problem, synthesized
 
 Build = Callable[[Place], object]
 
 ANY_STREAM: Final = STREAM_ARN.rpartition("/")[0] + "/*"
 KEPT: Final = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
 AT_ONCE: Final = Duration.seconds(0)
-
-STREAM: Final[dict[Any, str]] = {dynamodb.Table: "stream", dynamodb.TableV2: "dynamo_stream"}
 
 OTHERS = replace(ORDERS, source=Items("order", keys=TableKeys("pk", "sk", ttl="ttl")))
 # Names that do not compress.
@@ -110,7 +74,7 @@ def _implicit(_: Place) -> None:
         StreamAggregator(stack, construct_id, table=counters)
 
 
-def _counted_by_another_import(at: Place) -> None:
+def _counted_by_import(at: Place) -> None:
     at.counters = DedupCounterTable(at.stack, "Counters", table=imported(at.stack))
     at.counting(imported(at.elsewhere().stack))
 
@@ -164,8 +128,9 @@ def _crossed(**arguments: Any) -> Build:
     return lambda at: at(ThresholdEvents, thresholds=[POPULAR, LOUD]).on_crossed("Rule", **arguments)
 
 
-def _far(level: Any) -> Build:
-    return lambda at: at(ThresholdEvents, thresholds=[replace(POPULAR, at=[level])]).on_crossed("Far", level=level)
+def _far(level: Any, *, is_named: bool = True) -> Build:
+    rule = {"level": level} if is_named else {}
+    return lambda at: at(ThresholdEvents, thresholds=[replace(POPULAR, at=[level])]).on_crossed("Far", **rule)
 
 
 ENTRANCES: Final[tuple[Callable[[Place, Event], object], ...]] = (
@@ -189,12 +154,8 @@ def _bound(authorizer: str, path: str) -> list[Build]:
     return [make(CounterApi, shown=[JOBS]), make(EventIngest, event=JOB)]
 
 
-def _packed(packed: Packed) -> list[Build]:
-    event = Event("packed", pk="DAY#{day}", sk="CUSTOMER#{customer}#T#{time}", packed=packed)
-    return [
-        lambda at: at(CounterApi, shown=[JOBS], events=[event], tenant=BOUND),
-        lambda at: at(EventIngest, event=event, tenant=BOUND),
-    ]
+def _packed(packed: Packed) -> Event:
+    return Event("packed", pk="DAY#{day}", sk="CUSTOMER#{customer}#T#{time}", packed=packed)
 
 
 def _options(construct: Any, **options: Any) -> Build:
@@ -209,13 +170,6 @@ def _bus(at: Place, region: str, account: str) -> Any:
     return events.EventBus.from_event_bus_arn(at.stack, "Bus", f"arn:aws:events:{region}:{account}:event-bus/sales")
 
 
-def _strong(at: Place) -> None:
-    """It refuses transactions, with which names are registered."""
-    replicas = [dynamodb.ReplicaTableProps(region=region) for region in ("us-east-2", "us-west-2")]
-    strong = dynamodb.MultiRegionConsistency.STRONG
-    at(DedupCounterTable, table=at.table(replicas=replicas, multi_region_consistency=strong))
-
-
 def _far_import(at: Place) -> Any:
     return imported(at.elsewhere(region=THERE).stack, table_name=None, table_arn=ARN)
 
@@ -225,12 +179,8 @@ def _counted_far(at: Place) -> None:
     there.counting(imported(there.stack, table_name=None, table_arn=ARN), aggregates=[OTHERS])
 
 
-def _named_by_name(name: Any) -> Build:
-    return lambda at: DedupCounterTable.from_table_name(at.stack, "Named", name)
-
-
-def _named_by_arn(arn: Any) -> Build:
-    return lambda at: DedupCounterTable.from_table_arn(at.stack, "Known", arn)
+def _known(by: str, value: Any) -> Build:
+    return lambda at: getattr(DedupCounterTable, f"from_table_{by}")(at.stack, "Known", value)
 
 
 def _handles(at: Place) -> tuple[DedupCounterTable, DedupCounterTable]:
@@ -247,19 +197,20 @@ STREAM_OF_ANOTHER: Final = (
     {"table_name": None, "table_arn": ARN.replace(HERE, THERE)},
     {"table_name": None, "table_arn": ARN.replace(OURS, THEIRS)},
 )
+ID: Final = dynamodb.Attribute(name="id", type=STRING)
+STRONG: Final = {
+    "replicas": [dynamodb.ReplicaTableProps(region=region) for region in ("us-east-2", "us-west-2")],
+    "multi_region_consistency": dynamodb.MultiRegionConsistency.STRONG,
+}
 UNFIT: Final[list[tuple[Any, dict[str, Any], str]]] = [
-    (
-        dynamodb.TableV2,
-        {"partition_key": dynamodb.Attribute(name="id", type=STRING)},
-        "partition key 'pk' and sort key",
-    ),
+    (dynamodb.TableV2, {"partition_key": ID}, "partition key 'pk' and sort key"),
     (dynamodb.TableV2, {"sort_key": None}, "partition key 'pk' and sort key 'sk'"),
     (dynamodb.TableV2, {"sort_key": dynamodb.Attribute(name="sk", type=NUMBER)}, "both strings"),
-    (dynamodb.TableV2, {"dynamo_stream": None}, "dynamo_stream=StreamViewType.NEW_AND_OLD_IMAGES"),
-    (dynamodb.TableV2, {"dynamo_stream": dynamodb.StreamViewType.NEW_IMAGE}, "StreamViewType.NEW_AND_OLD_IMAGES"),
+    (dynamodb.TableV2, {"stream": None}, "dynamo_stream=StreamViewType.NEW_AND_OLD_IMAGES"),
+    (dynamodb.TableV2, {"stream": dynamodb.StreamViewType.NEW_IMAGE}, "StreamViewType.NEW_AND_OLD_IMAGES"),
     (dynamodb.TableV2, {"time_to_live_attribute": None}, "time_to_live_attribute='ttl'"),
     (dynamodb.TableV2, {"time_to_live_attribute": "expires"}, "time_to_live_attribute='ttl'"),
-    (dynamodb.Table, {"partition_key": dynamodb.Attribute(name="id", type=STRING)}, "by source_table of StreamAggr"),
+    (dynamodb.Table, {"partition_key": ID}, "by source_table of StreamAggr"),
     (dynamodb.Table, {"time_to_live_attribute": "expiresAt"}, "time_to_live_attribute='ttl'"),
     (dynamodb.Table, {"stream": None}, ": stream=StreamViewType.NEW_AND_OLD_IMAGES"),
 ]
@@ -279,12 +230,10 @@ CHOSEN: Final[dict[str, Any]] = {
 }
 
 
-def _unfit(kind: Any, changes: dict[str, Any]) -> Build:
+def _unfit(kind: Any, changes: dict[str, Any], role: str = "table") -> Build:
+    if role == "source":
+        return lambda at: at.counting(at.source(kind, **changes))
     return lambda at: at(DedupCounterTable, table=at.table(kind, **changes))
-
-
-def _unfit_source(kind: Any, view: Any) -> Build:
-    return lambda at: at.counting(at.source(kind, **{STREAM[kind]: view}))
 
 
 def _given_table(argument: str) -> Build:
@@ -309,13 +258,12 @@ def _shown(*declared: Any, **more: Any) -> Build:
     return lambda at: at(CounterApi, shown=[*declared], **more)
 
 
+def _posted(event: Event, **more: Any) -> Build:
+    return lambda at: at(EventIngest, event=event, **more)
+
+
 def _both(first: Build, second: Build) -> list[Build]:
     return [lambda at: (first(at), second(at)), lambda at: (second(at), first(at))]
-
-
-def _listed(name: str) -> Build:
-    variables = {"MORE": "yes", name: "other"}
-    return _options(CounterApi, environment=variables)
 
 
 PUBLIC: Final = HttpNoneAuthorizer()
@@ -336,9 +284,12 @@ UNKNOWN_CLAIMS: Final = (
     ("iam", "iam.accessKey", "iam.accountId"),
     ("none", "claims.sub", "identifies no caller"),
 )
-SHARING: Final = (Packed("time"), Packed("time", partition_by="customer"), Packed("time", tenant="day"))
+TIMEOUTS: Final = {StreamAggregator: 29, ThresholdEvents: 29, EventIngest: 4, CounterApi: 30}
+SHARING: Final = (
+    *(_packed(one) for one in (Packed("time"), Packed("time", partition_by="customer"), Packed("time", tenant="day"))),
+)
 SHARED: Final[dict[str, Any]] = {"throttle_rate": 10, "throttle_burst": 10, "allow_origins": ["*"]}
-STREAMS: Final = (None, dynamodb.StreamViewType.NEW_IMAGE, dynamodb.StreamViewType.KEYS_ONLY)
+STREAMS: Final = [{"stream": view} for view in (None, *map(dynamodb.StreamViewType, ("NEW_IMAGE", "KEYS_ONLY")))]
 REFUSED: Final[dict[tuple[str, str], list[Build]]] = {
     # Readers of a stream, and what only one may have.
     ("table", "one ThresholdEvents per table"): [lambda at: (at(ThresholdEvents), at(ThresholdEvents, "Two"))],
@@ -364,18 +315,15 @@ REFUSED: Final[dict[tuple[str, str], list[Build]]] = {
     ("deletion_protection", "False with RETAIN_ON"): [
         lambda at: at(DedupCounterTable, removal_policy=KEPT, deletion_protection=True)
     ],
-    ("source_table", "stream=StreamViewType.NEW_AND_OLD"): [_unfit_source(dynamodb.Table, view) for view in STREAMS],
-    ("source_table", "dynamo_stream=StreamViewType."): [_unfit_source(dynamodb.TableV2, view) for view in STREAMS],
+    ("source_table", "stream=StreamViewType.NEW_AND_OLD"): [_unfit(dynamodb.Table, view, "source") for view in STREAMS],
+    ("source_table", "dynamo_stream=StreamViewType."): [_unfit(dynamodb.TableV2, view, "source") for view in STREAMS],
     ("source_table", "table_stream_arn"): [
         lambda at: at.counting(dynamodb.Table.from_table_name(at.stack, "Orders", "orders"))
     ],
-    ("source_table", "another table than table"): [
-        lambda at: at.counting(at.counters.table),
-        _counted_by_another_import,
-    ],
+    ("source_table", "another table than table"): [lambda at: at.counting(at.counters.table), _counted_by_import],
     ("source_table", "a TableV2 or Table"): [lambda at: at.counting(at.counters)],
-    ("table_name", "a table's name"): [_named_by_name(name) for name in ("", "ab", "a/b", ARN, 1)],
-    ("table_arn", "a table's ARN"): [_named_by_arn(arn) for arn in ("events", STREAM_ARN, "arn:aws:s3:::events", 1)],
+    ("table_name", "a table's name"): [_known("name", name) for name in ("", "ab", "a/b", ARN, 1)],
+    ("table_arn", "a table's ARN"): [_known("arn", arn) for arn in ("events", STREAM_ARN, "arn:aws:s3:::events", 1)],
     ("table", "a table with a stream"): [
         *(_named(one, at) for one in (StreamAggregator, WindowedCounter) for at in (0, 1)),
         lambda at: [one.table_stream_arn for one in _handles(at)],
@@ -402,7 +350,8 @@ REFUSED: Final[dict[tuple[str, str], list[Build]]] = {
     ("source_table", "whose stream has a known ARN"): [
         lambda at: at.counting(imported(at.stack, table_stream_arn=ANY_STREAM), aggregates=[OTHERS])
     ],
-    ("table", "a table without multi-Region strong"): [_strong],
+    # It refuses transactions, with which names are registered.
+    ("table", "a table without multi-Region strong"): [_unfit(dynamodb.TableV2, STRONG)],
     ("event_bus", "a bus of region us-east-1"): [lambda at: at(ThresholdEvents, event_bus=_bus(at, THERE, OURS))],
     ("event_bus", "a bus of account 123456789012; one"): [
         lambda at: at(ThresholdEvents, event_bus=_bus(at, HERE, THEIRS)).on_crossed("All")
@@ -440,21 +389,13 @@ REFUSED: Final[dict[tuple[str, str], list[Build]]] = {
         _options(CounterApi, application_log_level_v2=lambda_.ApplicationLogLevel.WARN)
     ],
     ("timeout", "expected a Duration from"): [
-        *(
-            _options(construct, timeout=Duration.seconds(seconds))
-            for construct, seconds in (
-                (StreamAggregator, 29),
-                (ThresholdEvents, 29),
-                (EventIngest, 4),
-                (CounterApi, 30),
-            )
-        )
+        _options(construct, timeout=Duration.seconds(seconds)) for construct, seconds in TIMEOUTS.items()
     ],
     ("timeout", "a Duration known at synth"): [
         lambda at: _options(EventIngest, timeout=Duration.seconds(at.parameter))(at)
     ],
     ("reserved_concurrent_executions", "at least max_concurrency"): [
-        lambda at: at(EventIngest, event=PACKED, function_options=FunctionOptions(reserved_concurrent_executions=1))
+        _posted(PACKED, function_options=FunctionOptions(reserved_concurrent_executions=1))
     ],
     ("max_batching_window", "at least 1 second"): [
         lambda at: at(EventIngest, batch_size=11, max_batching_window=AT_ONCE),
@@ -471,45 +412,41 @@ REFUSED: Final[dict[tuple[str, str], list[Build]]] = {
     ("tenant", "expected a field of 'latest'"): [
         _shown(replace(LATEST, by=(), show="url"), tenant={"url": "iam.userId"})
     ],
-    ("tenant", "a field of 'job', which has customer"): [
-        lambda at: at(EventIngest, event=JOB, tenant=BOUND | {"owner": "iam.userId"})
-    ],
-    ("tenant", "None in direct mode"): [lambda at: at(EventIngest, event=JOB, mode="direct", tenant=BOUND)],
+    ("tenant", "a field of 'job', which has customer"): [_posted(JOB, tenant=BOUND | {"owner": "iam.userId"})],
+    ("tenant", "None in direct mode"): [_posted(JOB, mode="direct", tenant=BOUND)],
     ("tenant", "a field of 'total'"): [_shown(JOBS, TOTAL, tenant=BOUND)],
     ("tenant", "a field of 'all_day'"): [_shown(DAY, JOBS, tenant=BOUND)],
     # The members of a distinct have the field, their number has not.
     ("tenant", "a field of 'seen'"): [_shown(JOBS, SEEN, tenant=BOUND)],
     ("tenant", "a field of 'by_day'"): [_shown(JOBS, events=[BY_DAY], tenant=BOUND)],
     ("tenant", "a field of 'job'"): [_shown(JOBS, events=[replace(JOB, pk="JOB#{id}", sk="JOB")], tenant=BOUND)],
-    ("tenant", "as Packed.tenant of 'packed'"): [made for packed in SHARING for made in _packed(packed)],
+    ("tenant", "as Packed.tenant of 'packed'"): [
+        *(_shown(JOBS, events=[event], tenant=BOUND) for event in SHARING),
+        *(_posted(event, tenant=BOUND) for event in SHARING),
+    ],
     # Grants.
     ("grantee", "something with an IAM identity"): [_granting(name) for name in GRANTS],
     ("events", "at least one Event"): [lambda at: at.counters.grant_accept(new_role(at.stack))],
 }
 """Argument and what is expected of it, with builds of which the last step is refused."""
 OF_EACH: Final[list[tuple[str, str, Build]]] = [
+    *((*about, made) for about, builds in REFUSED.items() for made in builds),
     *(("table", expected, _unfit(kind, changes)) for kind, changes, expected in UNFIT),
     *((name, "None when table is given", _given_table(name)) for name in OF_OWN_TABLES),
     *(
         (f"function_options.{name}", "None: the construct chooses it", _options(CounterApi, **{name: CHOSEN[name]}))
         for name in CHOSEN
     ),
-    *(("function_options.environment", name, _listed(name)) for name in VARIABLES),
+    *(
+        ("function_options.environment", name, _options(CounterApi, environment={"MORE": "yes", name: "other"}))
+        for name in VARIABLES
+    ),
     *((name, "http_api is given", _given_api(**{name: SHARED[name]})) for name in SHARED),
     *(("tenant", expected, made) for one, path, expected in UNKNOWN_CLAIMS for made in _bound(one, path)),
 ]
 
 
-@pytest.mark.parametrize(
-    ("argument", "expected", "made"),
-    [
-        pytest.param(argument, expected, made, id=f"{argument}-{expected}")
-        for argument, expected, made in (
-            *((*about, made) for about, builds in REFUSED.items() for made in builds),
-            *OF_EACH,
-        )
-    ],
-)
+@pytest.mark.parametrize(("argument", "expected", "made"), OF_EACH)
 def test_what_does_not_fit_is_refused(argument: str, expected: str, made: Build) -> None:
     with pytest.raises(InvalidArgumentError) as refused:
         made(Place())
@@ -517,7 +454,7 @@ def test_what_does_not_fit_is_refused(argument: str, expected: str, made: Build)
     assert expected in str(refused.value)
 
 
-def _no_more_than(*aggregates: Any) -> Build:
+def _counting(*aggregates: Any) -> Build:
     return lambda at: at(StreamAggregator, aggregates=[*aggregates])
 
 
@@ -534,10 +471,7 @@ def _keyed(keys: TableKeys | None, **changes: Any) -> Build:
 
 
 def _role_elsewhere(at: Place, **place: str) -> None:
-    principal = iam.ServicePrincipal("lambda.amazonaws.com")
-    role = iam.Role(
-        at.elsewhere(**place).stack, "Role", assumed_by=principal, role_name=PhysicalName.GENERATE_IF_NEEDED
-    )
+    role = new_role(at.elsewhere(**place).stack, role_name=PhysicalName.GENERATE_IF_NEEDED)
     at(StreamAggregator)
     at.counters.grant_accept(role, VIEW)
 
@@ -549,15 +483,12 @@ def _output_elsewhere(at: Place, **place: str) -> None:
 
 REFERENCES: Final[tuple[Callable[..., None], ...]] = (_role_elsewhere, _output_elsewhere)
 PROBLEMS: Final[list[tuple[str, Build]]] = [
-    ("nothing is counted", _no_more_than()),
-    ("invalid source='players': expected an aggregate that is declared with 'active'", _no_more_than(ACTIVE)),
-    ("the table has no 'ranking' index, which 'top' needs", _no_more_than(TOP)),
-    ("invalid number of names, 300: expected at most 90", _no_more_than(*MANY)),
-    ("of them for DECLARATIONS, but Lambda allows 4096: declare less", _no_more_than(*MANY)),
-    (
-        "of them for AGGREGATES, but Lambda allows 4096",
-        lambda at: (at(EventIngest), at(StreamAggregator, aggregates=MANY)),
-    ),
+    ("nothing is counted", _counting()),
+    ("invalid source='players': expected an aggregate that is declared with 'active'", _counting(ACTIVE)),
+    ("the table has no 'ranking' index, which 'top' needs", _counting(TOP)),
+    ("invalid number of names, 300: expected at most 90", _counting(*MANY)),
+    ("of them for DECLARATIONS, but Lambda allows 4096: declare less", _counting(*MANY)),
+    ("of them for AGGREGATES, but Lambda allows 4096", lambda at: (at(EventIngest), _counting(*MANY)(at))),
     ("of them for SCHEMA, but Lambda allows 4096", lambda at: at(EventIngest, schema={"enum": HASHES})),
     (
         "window 'rolling' is never counted: the table at 'Test/Counters' has no aggregator; create a StreamAggregator",
@@ -572,15 +503,13 @@ PROBLEMS: Final[list[tuple[str, Build]]] = [
     *(
         ("those of the source table 'Test/Orders': keys=TableKeys(partition_key='id'", _keyed(keys, **changes))
         for keys, changes in [
-            (None, dict[str, Any]()),
-            (TableKeys("id"), {}),
-            (TableKeys("key", ttl="expiresAt"), {}),
+            *((keys, dict[str, Any]()) for keys in (None, TableKeys("id"), TableKeys("key", ttl="expiresAt"))),
             (TableKeys("id", "at", ttl="expiresAt"), {}),
             (TableKeys("id", ttl="expiresAt"), {"sort_key": dynamodb.Attribute(name="at", type=STRING)}),
             (TableKeys("id", ttl="expiresAt"), {"time_to_live_attribute": None}),
         ]
     ),
-    ("source_table= of the StreamAggregator", _no_more_than(ORDERS)),
+    ("source_table= of the StreamAggregator", _counting(ORDERS)),
     ("nothing of source_table is counted", lambda at: at.counting(at.source(), aggregates=[VIEWS])),
     *(
         ("in one of Other: the name", partial(refers, **place))
@@ -603,9 +532,7 @@ FITTING: Final[dict[str, Build]] = {
         at(EventIngest, batch_size=10, max_batching_window=AT_ONCE),
         at(StreamAggregator, batch_size=10, max_batching_window=AT_ONCE),
     ),
-    "a reservation is for packed events alone": lambda at: at(
-        EventIngest, function_options=FunctionOptions(reserved_concurrent_executions=1)
-    ),
+    "a reservation is for packed events alone": _options(EventIngest, reserved_concurrent_executions=1),
     "numbers known at deployment": lambda at: (
         at(EventIngest, event=PACKED, function_options=FunctionOptions(reserved_concurrent_executions=at.parameter)),
         at(
@@ -631,18 +558,11 @@ FITTING: Final[dict[str, Build]] = {
         synthesized(at.stack),
     ),
     "a bucket of two tables' crossings": shared_bucket(ThresholdEvents, apart=True),
-    "events are limited by any field of their key": lambda at: at(
-        CounterApi,
-        shown=[JOBS],
-        events=[
-            Event("packed", pk="DAY#{day}", sk="CUSTOMER#{customer}#T#{time}", packed=Packed("time", tenant="customer"))
-        ],
-        tenant=BOUND,
+    "events are limited by any field of their key": _shown(
+        JOBS, events=[_packed(Packed("time", tenant="customer"))], tenant=BOUND
     ),
-    "a field that is only shown may have any name": lambda at: at(CounterApi, shown=[LATEST]),
-    "a level that eventbridge cannot compare, in no rule": lambda at: at(
-        ThresholdEvents, thresholds=[replace(POPULAR, at=[10**10])]
-    ).on_crossed("All"),
+    "a field that is only shown may have any name": _shown(LATEST),
+    "a level that eventbridge cannot compare, in no rule": _far(10**10, is_named=False),
 }
 
 

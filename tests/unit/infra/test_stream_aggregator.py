@@ -16,41 +16,15 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Annotations, Match
 from aws_cdk.aws_sns import Topic
 
-from cdk_dynamodb_counters import (
-    CounterApi,
-    DedupCounterTable,
-    EventIngest,
-    StreamAggregator,
-    ThresholdEvents,
-    WindowedCounter,
-)
+from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, ThresholdEvents
+from cdk_dynamodb_counters.stream_aggregator import WindowedCounter
 from dynamodb_counters._declarations import Aggregate, Count, Counter, Distinct, Threshold, Window
 from dynamodb_counters._declarations.codec import decode, described
 from dynamodb_counters._http.resources import openapi
 from dynamodb_counters.errors import InvalidArgumentError
-from tests.unit.infra.support import (
-    ACTIVE,
-    ARN,
-    MEMO,
-    ORDERS,
-    PLAYERS,
-    POPULAR,
-    ROLLING,
-    SITE,
-    STREAM_ARN,
-    VIEW,
-    VIEWS,
-    actions,
-    build,
-    declared,
-    each,
-    environment,
-    new_app,
-    new_stack,
-    own_table,
-    statements,
-    synthesized,
-)
+from tests.unit.infra.declared import ACTIVE, MEMO, PLAYERS, POPULAR, ROLLING, SITE, VIEW, VIEWS
+from tests.unit.infra.place import ARN, ORDERS, STREAM_ARN, own_table
+from tests.unit.infra.support import build, declared, each, environment, granted, new_app, new_stack, synthesized
 
 
 def test_window_of_another_stack_reaches_the_aggregator_whichever_comes_first() -> None:
@@ -181,11 +155,8 @@ def test_the_bucket_keeps_objects_as_long_as_events_for_a_week_at_least_and_a_mo
 def test_metrics_take_what_those_of_cdk_take(stack: Stack, counters: DedupCounterTable) -> None:
     aggregator = build(StreamAggregator, stack, table=counters, service_name="blog")
     late = aggregator.metric("LateEvents", period=Duration.minutes(1), statistic="Maximum")
-    assert (late.metric_name, late.namespace, late.dimensions) == (
-        "LateEvents",
-        "DynamoDBCounters",
-        {"service": "blog"},
-    )
+    named = late.metric_name, late.namespace, late.dimensions
+    assert named == ("LateEvents", "DynamoDBCounters", {"service": "blog"})
     assert (late.period.to_seconds(), late.statistic) == (60, "Maximum")
     assert aggregator.metric_iterator_age(statistic="p99").statistic == "p99"
     assert aggregator.metric("Records").period.to_seconds() == 300
@@ -196,14 +167,9 @@ def test_metrics_take_what_those_of_cdk_take(stack: Stack, counters: DedupCounte
 KEY_ARN = "arn:aws:kms:us-east-1:123456789012:key/12345678-1234-1234-1234-123456789012"
 
 
-def counting(stack: Stack, source: Any, **arguments: Any) -> StreamAggregator:
-    """Build an aggregator of a source table."""
-    return build(StreamAggregator, stack, **{"source_table": source, "aggregates": [ORDERS], **arguments})
-
-
 def test_an_import_is_known_by_its_stream_as_its_records_name_it(stack: Stack) -> None:
     source = dynamodb.Table.from_table_attributes(stack, "Orders", table_name="events", table_stream_arn=STREAM_ARN)
-    counting(stack, source)
+    build(StreamAggregator, stack, source_table=source, aggregates=[ORDERS])
     assert environment(synthesized(stack))["SOURCE_TABLE_ARN"] == ARN
 
 
@@ -219,14 +185,12 @@ def test_imports_that_a_key_encrypts_name_it_and_synth_says_so(stack: Stack, is_
         stack, "Own", table_name="own", table_stream_arn=STREAM_ARN.replace("events", "own")
     )
     table = DedupCounterTable(stack, "Counters", table=own)
-    counting(stack, source, table=table, on_failure_bucket=bucket)
+    build(StreamAggregator, stack, source_table=source, aggregates=[ORDERS], table=table, on_failure_bucket=bucket)
     found = Annotations.from_stack(stack).find_info("*", Match.string_like_regexp("encryption_key="))
     expected = ["/Test/Own"] if is_named else ["/Test/Own", "/Test/Orders", "/Test/Aggregator/Role"]
     assert sorted(message.id for message in found) == sorted(expected)
-    granted = {
-        action for one in statements(synthesized(stack)) if one["Resource"] == KEY_ARN for action in actions(one)
-    }
-    assert ({"kms:Decrypt", "kms:GenerateDataKey*"} <= granted) == is_named
+    allowed = {action for action, resource in granted(synthesized(stack)) if resource == KEY_ARN}
+    assert ({"kms:Decrypt", "kms:GenerateDataKey*"} <= allowed) == is_named
 
 
 def test_counts_may_lie_in_a_table_of_the_first_version(stack: Stack) -> None:
@@ -241,10 +205,6 @@ def test_counts_may_lie_in_a_table_of_the_first_version(stack: Stack) -> None:
 LOUD = Threshold("busy", SITE, at=[Decimal("0.8"), 1], direction="both", once=True)
 
 
-def functions(stack: Stack) -> dict[str, dict[str, Any]]:
-    return {one["Handler"].split(".")[-2]: one for one in each(synthesized(stack), "AWS::Lambda::Function")}
-
-
 @pytest.mark.parametrize("is_first", [True, False])
 def test_the_aggregator_knows_the_thresholds_whichever_comes_first(stack: Stack, is_first: bool) -> None:
     counters = build(DedupCounterTable, stack)
@@ -254,19 +214,10 @@ def test_the_aggregator_knows_the_thresholds_whichever_comes_first(stack: Stack,
     ]
     for step in steps if is_first else reversed(steps):
         step()
-    variables = functions(stack)["aggregator"]["Environment"]["Variables"]
-    found = {one.name: getattr(one, "_thresholds", ()) for one in decode(variables["DECLARATIONS"])}
-    assert {name: [one.name for one in armed] for name, armed in found.items()} == {
-        "views": ["popular"],
-        "site": ["busy"],
-    }
-
-
-def rule(stack: Stack) -> dict[str, Any]:
-    """The rule for crossings."""
-    told = (one for one in each(synthesized(stack), "AWS::Events::Rule") if "EventPattern" in one)
-    [found] = [one for one in told if one["EventPattern"]["detail-type"] == ["Threshold Crossed"]]
-    return found
+    functions = {one["Handler"].split(".")[-2]: one for one in each(synthesized(stack), "AWS::Lambda::Function")}
+    found = decode(functions["aggregator"]["Environment"]["Variables"]["DECLARATIONS"])
+    armed = {one.name: [threshold.name for threshold in getattr(one, "_thresholds", ())] for one in found}
+    assert armed == {"views": ["popular"], "site": ["busy"]}
 
 
 @pytest.mark.parametrize(
@@ -287,8 +238,9 @@ def test_a_rule_matches_crossings_of_this_table(stack: Stack, arguments: dict[st
     counters = build(DedupCounterTable, stack)
     build(StreamAggregator, stack, table=counters, aggregates=[VIEWS, SITE])
     build(ThresholdEvents, stack, table=counters, thresholds=[POPULAR, LOUD]).on_crossed("Rule", **arguments)
-    pattern = rule(stack)["EventPattern"]
-    assert (pattern["source"], pattern["detail-type"]) == (["dynamodb-counters"], ["Threshold Crossed"])
+    patterns = [one.get("EventPattern", {}) for one in each(synthesized(stack), "AWS::Events::Rule")]
+    [pattern] = [one for one in patterns if one.get("detail-type") == ["Threshold Crossed"]]
+    assert pattern["source"] == ["dynamodb-counters"]
     [[table, attribute]] = [one["Fn::GetAtt"] for one in pattern["resources"]]
     assert (table[:13], attribute) == ("CountersTable", "Arn")
     assert pattern.get("detail") == detail
