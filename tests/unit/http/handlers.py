@@ -11,23 +11,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from dynamodb_counters import (
-    ActiveMembers,
-    Aggregate,
-    Attr,
-    Average,
-    Count,
-    Counters,
-    Event,
-    Extremes,
-    Histogram,
-    Packed,
-    Percentiles,
-    Ranking,
-    Sum,
-    Window,
-)
-from dynamodb_counters._declarations import Declaration
+from dynamodb_counters import ActiveMembers, Aggregate, Attr, Counters, Event, Extremes, Percentiles, Window
+from dynamodb_counters._declarations import Average, Count, Declaration, Histogram, Packed, Ranking, Sum
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._http.event_requests import EventCheck
 from dynamodb_counters._http.json_schema import compile_schema
@@ -39,14 +24,9 @@ from simulation.memory_table import MemoryTable
 from simulation.world import World
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
-VIEWS = Aggregate(
-    "views",
-    VIEW,
-    pk="URL#{url}",
-    sk="STATISTICS",
-    measures={"views": Count(), "bytes": Sum("bytes"), "mean": Average("bytes")},
-    ranking=Ranking(measure="views", leaderboard="URLS"),
-)
+_MEASURES: Any = {"views": Count(), "bytes": Sum("bytes"), "mean": Average("bytes")}
+_RANKING = Ranking(measure="views", leaderboard="URLS")
+VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures=_MEASURES, ranking=_RANKING)
 SITE = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"site_views": Count()})
 PER_URL = Aggregate("spread", VIEWS, pk="DIST", sk="ALL", measures={"urls": Histogram("views", bounds=(1, 10, 100))})
 SMALL = Aggregate("small", VIEW, pk="S#{url}", sk="C#{clientId}", measures={"n": Count()}, where=Attr("bytes").exists())
@@ -61,6 +41,7 @@ OWN = (*(CLIENTS._parts[-1], *SIZES._parts, *HOURLY._parts), *(*LATEST._parts, *
 DECLARATIONS: tuple[Declaration, ...] = (VIEWS, SITE, PER_URL, SMALL, ROLLING, KEPT, *OWN)
 HIT = Event("hit", pk="PAGE#{url}", sk="T#{time}#CID#{clientId}", packed=Packed("time", parts=2, chunk_bytes=1024))
 EVENTS: tuple[Event, ...] = (VIEW, HIT)
+SERVED = (*DECLARATIONS, *EVENTS)
 SCHEMA = {"type": "object", "properties": {"url": {"type": "string", "maxLength": 100}, "bytes": {"type": "integer"}}}
 NOW = 1_790_000_000.0
 
@@ -101,11 +82,9 @@ def counters_of(client: MemoryTable) -> Counters:
     return Counters(client.name, client=cast("Any", client), clock=lambda: NOW)
 
 
-def resources_of(
-    client: MemoryTable, declarations: Sequence[Declaration | Event] = (*DECLARATIONS, *EVENTS)
-) -> CountResources:
+def resources_of(client: MemoryTable, served: Sequence[Declaration | Event] = SERVED) -> CountResources:
     """The resources over the counts and events of a table."""
-    return CountResources(counters_of(client), declarations)
+    return CountResources(counters_of(client), served)
 
 
 @dataclass
@@ -121,21 +100,14 @@ class Queue:
         self.messages.append(MessageBody)
 
 
-def request(
-    method: str,
-    path: str,
-    query: str = "",
-    body: str | None = None,
-    headers: Mapping[str, str] | None = None,
-    **more: Any,
-) -> dict[str, Any]:
+def request(method: str, path: str, query: str = "", body: str | None = None, headers: Any = ()) -> dict[str, Any]:
     """Build an HTTP API's event, payload format 2.0."""
     event: dict[str, Any] = {
         "version": "2.0",
         "routeKey": "$default",
         "rawPath": path,
         "rawQueryString": query,
-        "headers": dict(headers or {}),
+        "headers": dict(headers),
         "requestContext": {"http": {"method": method, "path": path}, "stage": "$default", "requestId": "r"},
         "isBase64Encoded": False,
     }
@@ -152,10 +124,10 @@ def get(path: str, **parameters: object) -> tuple[int, Any]:
     return call_api(request("GET", path, urlencode(parameters)))
 
 
-def refusal(path: str, **parameters: object) -> str:
+def refusal(path: str, expected: int = 400, /, **parameters: object) -> str:
     """Return what is wrong with a request."""
     status, problem = get(path, **parameters)
-    assert status == 400, problem
+    assert status == expected, problem
     return str(problem["detail"])
 
 
@@ -195,13 +167,9 @@ def _parsed(response: dict[str, Any]) -> tuple[int, Any]:
 def environment(patch: pytest.MonkeyPatch, resources: CountResources | None = None) -> Queue:
     """Configure the handlers, on an empty table unless given resources; return the ingest API's queue."""
     resources = resources or resources_of(ranked_table())
-    for name, value in {
-        "POWERTOOLS_SERVICE_NAME": "http",
-        "AWS_LAMBDA_FUNCTION_NAME": "http",
-        "DECLARATIONS": encode(DECLARATIONS),
-        "EVENTS": encode(EVENTS),
-        "CACHE_CONTROL": "private, max-age=5",
-    }.items():
+    named = dict.fromkeys(("POWERTOOLS_SERVICE_NAME", "AWS_LAMBDA_FUNCTION_NAME"), "http")
+    declared = {"DECLARATIONS": encode(DECLARATIONS), "EVENTS": encode(EVENTS)}
+    for name, value in {**named, **declared, "CACHE_CONTROL": "private, max-age=5"}.items():
         patch.setenv(name, value)
     patch.setattr(api, "resources", lambda: resources)
     return receive(patch, EventCheck(VIEW, compile_schema(SCHEMA)))

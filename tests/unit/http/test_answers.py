@@ -118,12 +118,8 @@ def test_only_what_counts_by_time_has_a_series() -> None:
         ("rolling", {"as_of": BERLIN["end"], "end": BERLIN["end"]}, "expected one span of time, not 'end' as well"),
         ("rolling", {"last": "0h"}, "invalid last='0h': expected a number and a unit such as 30s"),
         *(
-            (
-                path,
-                {"as_of": moment, **({"step": "1h"} if path.endswith("series") else {})},
-                f"as_of={moment!r}: expected",
-            )
-            for path in ("rolling", "rolling/series")
+            (path, {"as_of": moment, **more}, f"as_of={moment!r}: expected")
+            for path, more in (("rolling", {}), ("rolling/series", {"step": "1h"}))
             for moment in ("1969-12-31T23:59:59Z", "9999-01-01T00:00:00Z", "2026-09-21T14:13:20", "now", "")
         ),
     ],
@@ -154,14 +150,8 @@ def test_short_events_share_a_message() -> None:
     assert queue_messages(['{"url":"/a"}', '{"url":"/b"}']) == ['[{"url":"/a"},{"url":"/b"}]']
 
 
-CLIENTS = Aggregate(
-    "clients",
-    VIEW,
-    pk="URL#{url}",
-    sk="C#{clientId}",
-    measures={"n": Count()},
-    ranking=Ranking(measure="n", leaderboard="ALL"),
-)
+_RANKING = Ranking(measure="n", leaderboard="ALL")
+CLIENTS = Aggregate("clients", VIEW, pk="URL#{url}", sk="C#{clientId}", n=Count(), ranking=_RANKING)
 SPREAD = Aggregate("spread", VIEW, pk="SPREAD", sk="S", measures={"n": Count()}, write_shards=3)
 FINE = Window("fine", VIEW, pk="F#{url}", time="time", precision=timedelta(seconds=1), longest=timedelta(minutes=1))
 PLAIN = Window("plain", VIEW, pk="P#{url}", time="time")
@@ -255,17 +245,10 @@ def test_a_later_page_reads_only_what_comes_after(monkeypatch: pytest.MonkeyPatc
         assert read[0] <= 20  # Groups and events share the partition; each is passed over once at most.
 
 
-@pytest.mark.parametrize(
-    "token",
-    [
-        Position(0, "", "C").token,
-        Position(0, "", "D#").token,
-        Position(0, "", "C#" + "x" * 1100).token,
-        "WzAsIiIsIlx1ZDgwMCJd",
-        "x",
-        "[" * 5000,
-    ],
-)
+STRAYS = [Position(0, "", key).token for key in ("C", "D#", "C#" + "x" * 1100)]
+
+
+@pytest.mark.parametrize("token", [*STRAYS, "WzAsIiIsIlx1ZDgwMCJd", "x", "[" * 5000])
 def test_a_made_up_token_is_refused(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
     serve(monkeypatch, counted(view("c")))
     assert get("/v1/clients", url="/", next=token)[0] == 400
@@ -293,27 +276,19 @@ class Refusing:
         return {"Responses": {}, "UnprocessedKeys": wanted["RequestItems"]}
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        None,
-        failure("Query", "ProvisionedThroughputExceededException"),
-        ConnectTimeoutError(endpoint_url="https://dynamodb"),
-        BotoCoreError(),
-    ],
-)
+THROTTLED = failure("Query", "ProvisionedThroughputExceededException")
+
+
+@pytest.mark.parametrize("error", [None, THROTTLED, ConnectTimeoutError(endpoint_url="https://x"), BotoCoreError()])
 def test_a_table_that_refuses_reads_is_unavailable(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception | None
 ) -> None:
     serve(monkeypatch, Refusing(error))
-    requests = [
+    requests = [request("GET", f"/v1/{name}", "url=/") for name in ("clients", "plain", "plain/series", "view/events")]
+    requests += [
         request("GET", "/v1/clients", "url=/&clientId=c"),
         request("GET", "/v1/spread"),  # By BatchGetItem: TimeoutError after all tries.
-        request("GET", "/v1/clients", "url=/"),
         request("GET", "/v1/clients/top"),  # In a pool of threads.
-        request("GET", "/v1/plain", "url=/"),
-        request("GET", "/v1/plain/series", "url=/"),
-        request("GET", "/v1/view/events", "url=/"),
         request("POST", "/v1/batch", body='{"groups": [{"aggregate": "spread", "values": {}}]}'),
     ]
     for one in requests:
@@ -336,8 +311,7 @@ def test_a_declaration_that_the_table_does_not_count_is_unavailable(monkeypatch:
     other = replace(CLIENTS, name="others", ranking=None)
     with counters_in_memory([other]) as counters:
         serve(monkeypatch, counters.client)
-        asked = (("clients", "url=/&clientId=c"), ("fine", "url=/"))
-        for path, query in asked:
+        for path, query in (("clients", "url=/&clientId=c"), ("fine", "url=/")):
             response = api.handler(request("GET", f"/v1/{path}", query), LAMBDA_CONTEXT)
             assert (response["statusCode"], response["headers"]["Retry-After"]) == (503, "1"), path
             assert "expected one that the table's aggregator counts" in response["body"]

@@ -146,12 +146,9 @@ def test_a_file_comes_with_a_policy_that_lets_nothing_else_in(name: str) -> None
     assert headers["X-Content-Type-Options"] == "nosniff"
 
 
-@pytest.mark.parametrize("path", ["/", "/page/page.js", "/page/settings.json"])
-def test_a_file_is_loaded_each_time(path: str) -> None:
-    assert serve(path)["headers"]["Cache-Control"] == "no-cache"
-
-
-def test_the_root_is_the_page() -> None:
+def test_a_file_is_loaded_each_time_and_the_root_is_the_page() -> None:
+    for path in ("/", "/page/page.js", "/page/settings.json"):
+        assert serve(path)["headers"]["Cache-Control"] == "no-cache", path
     assert serve("/")["body"] == HTML
 
 

@@ -18,22 +18,9 @@ from tests.unit.http.handlers import Queue, call_api, call_ingest, counted, envi
 
 JOB = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}")
 HIT = Event("hit", pk="HIT#{customer}", sk="T#{at}#{id}", packed=Packed("at"))
-DAILY = Aggregate(
-    "daily",
-    JOB,
-    pk="DAY#{customer}",
-    sk="D#{day}",
-    measures={"n": Count()},
-    ranking=Ranking(measure="n", leaderboard="TOP#{customer}"),
-)
-MIXED = Aggregate(
-    "mixed",
-    JOB,
-    pk="MIXED#{day}",
-    sk="C#{customer}",
-    measures={"n": Count()},
-    ranking=Ranking(measure="n", leaderboard="ALL"),
-)
+TOP, ALL = (Ranking(measure="n", leaderboard=name) for name in ("TOP#{customer}", "ALL"))
+DAILY = Aggregate("daily", JOB, pk="DAY#{customer}", sk="D#{day}", n=Count(), ranking=TOP)
+MIXED = Aggregate("mixed", JOB, pk="MIXED#{day}", sk="C#{customer}", n=Count(), ranking=ALL)
 RECENT = Window("recent", JOB, pk="RECENT#{customer}", time="at")
 SERVED = (DAILY, MIXED, RECENT, JOB, HIT)
 TENANT = {"customer": "claims.sub"}
@@ -47,9 +34,8 @@ def job(customer: object, number: int = 0) -> Document:
 
 def by(claim: Any, event: Document, kind: str = "jwt") -> Document:
     """A request with the claim ``sub``, where the authorizer of that kind has it."""
-    told = {"jwt": {"claims": {"sub": claim}}, "lambda": {"sub": claim}, "iam": {"sub": claim}}[kind]
-    authorizer = {kind: told}
-    return event | {"requestContext": event["requestContext"] | {"authorizer": authorizer}}
+    claims = {"claims": {"sub": claim}} if kind == "jwt" else {"sub": claim}
+    return event | {"requestContext": event["requestContext"] | {"authorizer": {kind: claims}}}
 
 
 @pytest.fixture
@@ -66,13 +52,9 @@ def get(claim: Any, path: str, **parameters: object) -> tuple[int, Any]:
     return call_api(by(claim, request("GET", path, urlencode(parameters))))
 
 
-READS = {
-    "/v1/daily": {},
-    "/v1/daily/top": {},
-    "/v1/recent": {},
-    "/v1/recent/series": {},
+READS: dict[str, dict[str, str]] = {
+    **{f"/v1/{name}": {} for name in ("daily", "daily/top", "recent", "recent/series", "job/events")},
     "/v1/mixed": {"day": "monday"},
-    "/v1/job/events": {},
     "/v1/hit/events": {"start": "2026-09-21T00:00:00Z", "end": "2026-09-22T00:00:00Z"},
 }
 
@@ -87,10 +69,8 @@ def test_a_caller_reads_only_its_own(path: str) -> None:
     assert get("ann", path, customer="ann", **READS[path]) == (200, filled)
     for customer in ("bob", "", "Ann"):
         status, problem = get("ann", path, customer=customer, **READS[path])
-        assert (status, problem["detail"]) == (
-            403,
-            "invalid customer: expected the value that the caller's claim holds",
-        )
+        said = "invalid customer: expected the value that the caller's claim holds"
+        assert (status, problem["detail"]) == (403, said)
 
 
 @pytest.mark.usefixtures("queue")

@@ -13,25 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynamodb_counters import (
-    ActiveMembers,
-    Aggregate,
+from dynamodb_counters import ActiveMembers, Aggregate, Counters, Distinct, Event, Extremes, Group, InvalidArgumentError
+from dynamodb_counters._declarations import (
     Average,
     Count,
-    Counters,
-    Distinct,
-    Event,
-    Extremes,
-    Group,
     Histogram,
-    InvalidArgumentError,
     Packed,
     Percentiles,
     Ranking,
     Sum,
     Window,
+    flatten,
 )
-from dynamodb_counters._declarations import flatten
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._reads.group_reads import Extreme
 from dynamodb_counters._reads.question import SHARES
@@ -46,15 +39,8 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 SALE = Event("sale", key=("shop", "time", "id"))
 CLICK = Event("click", key=("ad", "time", "id"), packed=Packed("time"))
-SHOPS = Aggregate(
-    "shops",
-    SALE,
-    by="shop",
-    sales=Count(),
-    taken=Sum("price"),
-    price=Average("price"),
-    ranking=Ranking(measure="sales", leaderboard="SHOPS"),
-)
+RANKING = Ranking(measure="sales", leaderboard="SHOPS")
+SHOPS = Aggregate("shops", SALE, by="shop", sales=Count(), taken=Sum("price"), price=Average("price"), ranking=RANKING)
 DAYS = Aggregate("days", SALE, pk="SHOP#{shop}", sk="DAY#{time:day}", sales=Count())
 SPREAD = Aggregate("spread", SALE, by="shop", prices=Histogram("price", bounds=[0, 10, 20]))
 BUYERS = Distinct("buyers", SALE, by="shop", member="buyer")
