@@ -35,15 +35,9 @@ _TABLE = "handled"
 @pytest.fixture
 def module(load: Load, moto_engine: Engine) -> Iterator[ModuleType]:
     create_table(moto_engine.client, _TABLE)
-    loaded = load(
-        "aggregator",
-        TABLE_NAME=_TABLE,
-        DECLARATIONS=encode((_VIEWS,)),
-        QUARANTINE_RETENTION_DAYS="30",
-        ON_FAILURE_BUCKET="bucket",
-        # moto does not parse PartiQL.
-        SINGLE_SHARD="true",
-    )
+    # moto does not parse PartiQL.
+    variables = {"QUARANTINE_RETENTION_DAYS": "30", "ON_FAILURE_BUCKET": "bucket", "SINGLE_SHARD": "true"}
+    loaded = load("aggregator", TABLE_NAME=_TABLE, DECLARATIONS=encode((_VIEWS,)), **variables)
     loaded.aggregator.cache_clear()
     yield loaded
     loaded.aggregator.cache_clear()
@@ -107,18 +101,10 @@ def test_an_event_without_shard_is_refused_unless_there_is_one(
     assert views("/") == 1
 
 
-@pytest.mark.parametrize(
-    "state",
-    [
-        {},
-        {"a": {"b": 1}},
-        {"applied_through": None},
-        {"applied_through": 7},
-        {"applied_through": "x"},
-        {"applied_through": "9" * 41},
-        {"applied_through": ["1"]},
-    ],
-)
+_STRANGE = [{"applied_through": value} for value in (None, 7, "x", "9" * 41, ["1"])]
+
+
+@pytest.mark.parametrize("state", [{}, {"a": {"b": 1}}, *_STRANGE])
 def test_the_empty_last_invocation_of_a_window_gives_the_state_back_and_reports_nothing(
     module: ModuleType, state: dict[str, Any], metered: Metered
 ) -> None:

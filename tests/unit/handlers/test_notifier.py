@@ -90,23 +90,19 @@ def module(load: Load) -> ModuleType:
     return load("notifier", EVENT_BUS="bus")
 
 
-def failed(answer: dict[str, Any]) -> list[str]:
-    return [each["itemIdentifier"] for each in answer["batchItemFailures"]]
+def failed(module: ModuleType, records: list[dict[str, Any]], context: Any = LAMBDA_CONTEXT) -> list[int]:
+    """The places of the records that the handler gives back."""
+    answer = module.handler({"Records": records}, context)
+    places = {record["dynamodb"]["SequenceNumber"]: place for place, record in enumerate(records)}
+    return [places[each["itemIdentifier"]] for each in answer["batchItemFailures"]]
 
 
 def test_an_entry_says_what_was_crossed() -> None:
     [record] = crossed(PLAN, units=[Decimal("8.1")])
     image = record["dynamodb"]["NewImage"]
-    entry = event_entry(image, ARN, "bus")
-    assert {name: value for name, value in entry.items() if name != "Detail"} == {
-        "Time": image["at"]["S"],
-        "Source": "dynamodb-counters",
-        "DetailType": "Threshold Crossed",
-        "Resources": [ARN],
-        "EventBusName": "bus",
-    }
-    assert json.loads(entry["Detail"], parse_float=Decimal) == {
-        "id": image["id"]["S"],
+    entry: dict[str, Any] = {**event_entry(image, ARN, "bus")}
+    assert json.loads(entry.pop("Detail"), parse_float=Decimal) == {
+        **{name: image[name]["S"] for name in ("id", "at", "sequence")},
         "threshold": "plan",
         "aggregate": "usage",
         "group": {"customer": "a"},
@@ -115,22 +111,18 @@ def test_an_entry_says_what_was_crossed() -> None:
         "old": 0,
         "new": Decimal("8.1"),
         "direction": "up",
-        "at": image["at"]["S"],
-        "sequence": image["sequence"]["S"],
     }
+    named = {"Source": "dynamodb-counters", "DetailType": "Threshold Crossed", "EventBusName": "bus"}
+    assert entry == {**named, "Time": image["at"]["S"], "Resources": [ARN]}
+
+
+LONG = [Decimal("9.9E+125"), Decimal("1234567890123456789012345678901234567.5")]
+SHORT = [Decimal("1.2345678901234567890123456789012345678"), Decimal("1E-130")]
 
 
 @pytest.mark.parametrize(
     ("exact", "is_text"),
-    [
-        (2**63 - 1, False),
-        (2**63, True),
-        (10**20, True),
-        (Decimal("9.9E+125"), True),
-        (Decimal("1234567890123456789012345678901234567.5"), True),
-        (Decimal("1.2345678901234567890123456789012345678"), False),
-        (Decimal("1E-130"), False),
-    ],
+    [*((number, False) for number in (2**63 - 1, *SHORT)), *((number, True) for number in (2**63, 10**20, *LONG))],
 )
 def test_numbers_keep_every_digit_and_are_null_where_there_are_none(exact: Any, is_text: bool) -> None:
     details = [
@@ -163,10 +155,9 @@ def test_a_request_has_at_most_ten_crossings_and_of_each_group_one(units: list[i
 def test_a_batch_goes_on_from_the_first_crossing_that_is_refused(
     module: ModuleType, bus: Bus, metered: Metered, caplog: pytest.LogCaptureFixture
 ) -> None:
-    records = crossed(BUSY, units=[1], customers="abcde")
     answers = iter([False, False, True, False, True])
     bus.refuses = lambda: next(answers)
-    assert failed(module.handler({"Records": records}, LAMBDA_CONTEXT)) == [records[2]["dynamodb"]["SequenceNumber"]]
+    assert failed(module, crossed(BUSY, units=[1], customers="abcde")) == [2]
     assert metered() == {"CrossingsDelivered": 2, "CrossingsRefused": 2}
     assert caplog.messages == ["crossings wait: EventBridge refuses them: ThrottlingException: too fast"]
 
@@ -174,22 +165,18 @@ def test_a_batch_goes_on_from_the_first_crossing_that_is_refused(
 def test_a_crossing_that_can_never_be_taken_is_metered_and_passed_over(
     module: ModuleType, bus: Bus, metered: Metered, caplog: pytest.LogCaptureFixture
 ) -> None:
-    records = crossed(BUSY, units=[1], customers="abcde")
     answers = iter([False, True, False, False])
     bus.is_lasting = lambda entry: '"customer": "b"' in entry["Detail"]
     bus.refuses = lambda: next(answers)
-    assert failed(module.handler({"Records": records}, LAMBDA_CONTEXT)) == [records[2]["dynamodb"]["SequenceNumber"]]
-    expected = {"CrossingsDelivered": 1, "CrossingsRefused": 1, "CrossingsUndeliverable": 1}
-    assert metered() == expected
-    assert caplog.messages[0] == (
-        "crossings stay in the table: EventBridge can never take them: MalformedDetail: no JSON"
-    )
+    assert failed(module, crossed(BUSY, units=[1], customers="abcde")) == [2]
+    assert metered() == {"CrossingsDelivered": 1, "CrossingsRefused": 1, "CrossingsUndeliverable": 1}
+    said = "crossings stay in the table: EventBridge can never take them: MalformedDetail: no JSON"
+    assert caplog.messages[0] == said
 
 
 def test_nothing_is_sent_after_a_refusal(module: ModuleType, bus: Bus) -> None:
-    records = crossed(BUSY, units=[1, 1, 1])
     bus.refuses = lambda: True
-    assert failed(module.handler({"Records": records}, LAMBDA_CONTEXT)) == [records[0]["dynamodb"]["SequenceNumber"]]
+    assert failed(module, crossed(BUSY, units=[1, 1, 1])) == [0]
     assert bus.requests == [1]
 
 
@@ -197,12 +184,10 @@ def test_nothing_is_sent_after_a_refusal(module: ModuleType, bus: Bus) -> None:
     "error", [failure("PutEvents", "AccessDeniedException"), EndpointConnectionError(endpoint_url="https://events")]
 )
 def test_a_request_that_fails_is_sent_again(module: ModuleType, bus: Bus, error: Exception) -> None:
-    records = crossed(BUSY)
     bus.fails = error
-    assert failed(module.handler({"Records": records}, LAMBDA_CONTEXT)) == [records[0]["dynamodb"]["SequenceNumber"]]
+    assert failed(module, crossed(BUSY)) == [0]
 
 
 def test_no_request_begins_that_could_not_end(module: ModuleType, bus: Bus) -> None:
-    records = crossed(BUSY)
-    assert failed(module.handler({"Records": records}, NO_TIME)) == [records[0]["dynamodb"]["SequenceNumber"]]
+    assert failed(module, crossed(BUSY), NO_TIME) == [0]
     assert bus.requests == []
