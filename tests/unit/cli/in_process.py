@@ -31,6 +31,13 @@ class Done:
         return json.loads(self.out)
 
 
+def mistake(done: Done) -> str:
+    """The one line by which a command refuses wrong input."""
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done
+    assert done.err.startswith("error: ")
+    return done.err
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
@@ -49,14 +56,8 @@ def run(
     known = {"dynamodb": client} | (clients or {})
     if answer is not None:
         outside |= {"answer": answer}
-    session = Session(
-        make_client=None if client is None else known.__getitem__,
-        out=out,
-        err=err,
-        has_person=lambda: answer is not None,
-        **outside,
-    )
-    return Done(main(arguments, session), out.getvalue(), err.getvalue())
+    outside |= {"make_client": None if client is None else known.__getitem__, "has_person": lambda: answer is not None}
+    return Done(main(arguments, Session(out=out, err=err, **outside)), out.getvalue(), err.getvalue())
 
 
 def run_on(world: World, *arguments: str, **outside: Any) -> Done:

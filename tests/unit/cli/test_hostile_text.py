@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import click
 import pytest
@@ -40,8 +41,9 @@ ODD = Aggregate("odd", VIEW, pk="SITE", sk="ODD", measures={"n": Count()}, where
 GROUP = f"url={TEXT}"
 
 
-ARGUMENTS = {
-    "describe": (),
+ARGUMENTS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("describe", "wait", "quarantine list", "quarantine list ID"), ()),
+    **dict.fromkeys(("quarantine redrive", "quarantine discard"), ("--all", "--yes")),
     "get": ("phones", "time:day=2026-11-19"),
     "events": ("view", GROUP, "--limit", "1"),
     "explain": ("pages", GROUP),
@@ -50,12 +52,7 @@ ARGUMENTS = {
     "backfill": ("--dry-run",),
     "verify": ("pages", "--repair", "--yes"),
     "drop": ("--yes",),
-    "quarantine list": (),
-    "quarantine list ID": (),
-    "quarantine redrive": ("--all", "--yes"),
-    "quarantine discard": ("--all", "--yes"),
     "accept": ("view", f"url:={json.dumps([TEXT])}", f"time={TEXT}", "client=c"),
-    "wait": (),
     "erase": ("view", "\u202e=1", "--counts", "keep"),
 }
 SILENT = {"describe", "drop", "quarantine redrive", "quarantine discard", "wait"}
@@ -109,13 +106,8 @@ def _emulator(blog: Blog, monkeypatch: pytest.MonkeyPatch) -> None:
 def _verification(monkeypatch: pytest.MonkeyPatch) -> None:
     """For `counters verify`: one that is over, and has found the group drifted."""
     drift = Difference("pages", {"url": TEXT}, {"views": 1}, "drifted", TEXT)
-    over = SimpleNamespace(
-        differences=[drift],
-        compared=1,
-        groups=lambda _: Counter([TEXT]),
-        repair=lambda **_: (1, 0),
-        preview=lambda: ([TEXT], 1, 1),
-    )
+    told = {"groups": lambda _: Counter([TEXT]), "repair": lambda **_: (1, 0), "preview": lambda: ([TEXT], 1, 1)}
+    over = SimpleNamespace(differences=[drift], compared=1, **told)
     monkeypatch.setattr(verifying, "runner_of", lambda *_, **__: over)
     monkeypatch.setattr(verifying, "work_off", lambda *_: {"run": TEXT, "seconds": 1, "units": 1, "items": 1})
 
@@ -150,14 +142,9 @@ def test_no_command_prints_what_acts_on_a_terminal(blog: Blog, name: str) -> Non
 
 
 def test_a_question_shows_what_it_is_about() -> None:
-    asked: list[str] = []
-
-    def answer(question: str) -> bool:
-        asked.append(question)
-        return True
-
+    answer = Mock(return_value=True)
     assert Session(answer=answer, has_person=lambda: True).confirm(TEXT, yes=False)
-    assert asked == [SHOWN]
+    answer.assert_called_once_with(SHOWN)
 
 
 def test_a_fault_shows_where_without_what_the_text_does(

@@ -6,6 +6,7 @@ import json
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -14,7 +15,7 @@ from dynamodb_counters._declarations.codec import decode, encode
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HookedClient
 from simulation.world import World
-from tests.unit.cli.in_process import Done, run_on
+from tests.unit.cli.in_process import Done, mistake, run_on
 
 CALL = Event(
     "call",
@@ -70,18 +71,14 @@ def accept() -> Calls:
 def test_what_the_deployment_does_not_declare_is_refused(accept: Calls, wrong: str, said: str) -> None:
     name = wrong.partition("=")[0].removesuffix(":")
     given = [one for one in RIGHT if one.partition("=")[0].removesuffix(":") != name]
-    done = accept("call", *given, wrong)
-    assert (done.code, done.out) == (2, "")
-    assert said in done.err
+    assert said in mistake(accept("call", *given, wrong))
     assert accept.items() == []
 
 
 def test_texts_are_taken_as_they_are_declared_once_and_back(accept: Calls) -> None:
     assert accept("call", *RIGHT, "tags:=[9.5]", "note=", "shop=a=b").out == "accepted\n"
-    assert accept("call", *RIGHT, "tags:=[9.5]", "note=", "shop=a=b", "--json").document == {
-        "status": "duplicate",
-        "reason": None,
-    }
+    again = accept("call", *RIGHT, "tags:=[9.5]", "note=", "shop=a=b", "--json")
+    assert again.document == {"status": "duplicate", "reason": None}
     other = accept("call", *RIGHT, "tags:=[9]")
     assert (other.code, other.out.partition(":")[0]) == (1, "conflict")
     [item] = accept.items()
@@ -132,10 +129,8 @@ def test_lines_that_are_not_accepted_are_among_the_rejects(accept: Calls, tmp_pa
     other, wrong = first.replace('"ms": 0', '"ms": 7'), second.replace("200", '"200"')
     file.write_text(f"{first}\n\n{first}\n{other}\n{wrong}\n")
     done = accept("call", "--file", str(file))
-    assert (done.code, [line.split() for line in done.out.splitlines()[:4]]) == (
-        1,
-        [["accepted", "1"], ["duplicate", "1"], ["conflict", "1"], ["rejected", "1"]],
-    )
+    lines = [" ".join(line.split()) for line in done.out.splitlines()[:4]]
+    assert (done.code, lines) == (1, ["accepted 1", "duplicate 1", "conflict 1", "rejected 1"])
     assert [(place, status) for place, status, _ in rejects(file)] == [(4, "conflict"), (5, "rejected")]
     assert rejects(file)[1][2] == "invalid status='200'"
 
@@ -151,28 +146,22 @@ def test_lines_that_are_not_accepted_are_among_the_rejects(accept: Calls, tmp_pa
 )
 def test_a_line_that_cannot_be_read_ends_it(accept: Calls, tmp_path: Path, text: str, said: str) -> None:
     (file := tmp_path / "calls.jsonl").write_bytes(text.encode("latin-1"))
-    done = accept("call", "--file", str(file))
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert said in done.err
+    assert said in mistake(accept("call", "--file", str(file)))
 
 
 def test_erasing_asks_first_and_reports_by_place(accept: Calls) -> None:
     for number in "12":
         accept("call", *(text.replace("id=1", f"id={number}") for text in RIGHT))
-    asked: list[str] = []
 
     def erase(*arguments: str, **outside: Any) -> Done:
         given = ("call", "id=1", "--counts", "take_back", *arguments)
         return run_on(accept.world, "erase", *given, **outside)
 
-    def refuse(question: str) -> bool:
-        asked.append(question)
-        return False
-
+    refuse = Mock(return_value=False)
     assert erase("--dry-run", "--json").document["found"]["events"] == 1
     assert erase().code == 2, "no question was asked"
     assert erase(answer=refuse).code == 1
-    assert asked == ["Erase events=1 packed=0 quarantined=0 left=0? Counts: take_back."]
+    refuse.assert_called_once_with("Erase events=1 packed=0 quarantined=0 left=0? Counts: take_back.")
     assert len(accept.items()) == 2
     done = erase("--yes", "--json")
     assert (done.code, done.document["erased"]["events"], len(accept.items())) == (0, 1, 1)
@@ -194,7 +183,4 @@ def test_erasing_asks_first_and_reports_by_place(accept: Calls) -> None:
     ],
 )
 def test_mistakes_are_one_line(accept: Calls, arguments: tuple[str, ...], says: str) -> None:
-    done = accept(*arguments)
-    assert (done.code, done.out) == (2, "")
-    assert says in done.err
-    assert done.err.count("\n") == 1
+    assert says in mistake(accept(*arguments))

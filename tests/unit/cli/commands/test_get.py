@@ -12,7 +12,7 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Event, Extremes, Sum, Threshold, Window
 from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 from simulation.world import World
-from tests.unit.cli.in_process import Done, run, run_on
+from tests.unit.cli.in_process import Done, mistake, run, run_on
 
 VIEW = Event("view", key=("url", "time", "client"))
 PACE = Window("pace", VIEW, by="url", time="time", measure=Sum("ms"))
@@ -60,8 +60,7 @@ def test_crossings_of_a_threshold_are_listed_as_its_events(counters: CountersInM
     until = ("--until", "2026-11-20T00:00Z")
     assert (fired("busy", "--since", until[1]), fired("busy", *until)) == (late, early)
     assert (len(fired("first")), len(fired("first", *until))) == (4, 2)
-    refused = ask(counters, "events", "busy", "--limit", "1")
-    assert (refused.code, "expected --since and --until alone" in refused.err) == (2, True)
+    assert "expected --since and --until alone" in mistake(ask(counters, "events", "busy", "--limit", "1"))
 
 
 def test_all_pages_of_what_has_none_are_one_page(counters: CountersInMemory) -> None:
@@ -74,8 +73,7 @@ def test_a_group_is_explained_by_its_events_of_a_span(counters: CountersInMemory
     assert (done.code, done.document["numbers"], len(done.document["lines"])) == (0, {"n": 12}, 12)
     span = ("--since", "2026-11-19T00:00+02:00", "--until", "2026-11-20T00:00")
     assert ask(counters, "explain", "pace", "url=/", *span, "--json").document["numbers"] == {"total": 66}
-    refused = ask(counters, "explain", "all")
-    assert (refused.code, "expected True, for a Scan that takes" in refused.err) == (2, True)
+    assert "expected True, for a Scan that takes" in mistake(ask(counters, "explain", "all"))
     assert ask(counters, "explain", "all", "--scan", "--json").document["numbers"] == {"n": 14}
 
 
@@ -89,6 +87,5 @@ def test_a_read_says_what_its_counts_lack() -> None:
     for group in (("url=/",), ("url=/", "kind=a")):
         assert run_on(world, "get", "kinds", *group).err == ""
         assert run_on(world, "get", "late", *group).err.startswith("not complete: `counters backfill late`")
-    assert run_on(world, "get", "pace", "url=/", "--last", "1h").err.startswith(
-        "not complete: `counters backfill pace`"
-    )
+    pace = run_on(world, "get", "pace", "url=/", "--last", "1h")
+    assert pace.err.startswith("not complete: `counters backfill pace`")
