@@ -20,26 +20,11 @@ from unittest.mock import patch
 
 import pytest
 
-from dynamodb_counters import (
-    Aggregate,
-    Attr,
-    Average,
-    Count,
-    Distinct,
-    Event,
-    Histogram,
-    Items,
-    Packed,
-    Quota,
-    Ranking,
-    Sum,
-    Threshold,
-    Window,
-)
+from dynamodb_counters import Aggregate, Attr, Distinct, Event, Items, Quota, Threshold, Window
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._control.registry import SOURCE, write_registry
 from dynamodb_counters._control.run_items import typed_runs
-from dynamodb_counters._declarations import flatten
+from dynamodb_counters._declarations import Average, Count, Histogram, Packed, Ranking, Sum, flatten
 from dynamodb_counters._items import table_schema
 from dynamodb_counters._items.bookkeeping import typed_values
 from simulation.clock import VirtualClock
@@ -66,31 +51,13 @@ SITE = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"views": Co
 VISITORS = Distinct(
     "visitors", VIEW, pk="URL#{url}", sk="VISITORS#{time:day}", member="clientId", retention=timedelta(days=31)
 )
-VIEWS_WINDOW = Window(
-    "views_24h",
-    VIEW,
-    pk="URL#{url}",
-    time="time",
-    precision=timedelta(seconds=1),
-    retention=timedelta(days=61),
-    longest=timedelta(days=61),
-)
+_SPANS: Any = {"precision": timedelta(seconds=1), "retention": timedelta(days=61), "longest": timedelta(days=61)}
+VIEWS_WINDOW = Window("views_24h", VIEW, pk="URL#{url}", time="time", **_SPANS)
 CUSTOMERS = Aggregate("customers", JOB, pk="CUSTOMER#{customer}", sk="STATISTICS", measures={"jobs": Count()})
-SHOPS = Aggregate(
-    "shops",
-    SALE,
-    pk="SHOP#{shop}",
-    sk="STATISTICS",
-    measures={"taken": Sum("price"), "price": Average("price"), "prices": Histogram("price", bounds=[0, 10, 100])},
-)
-PLAYERS = Aggregate(
-    "players",
-    PATH,
-    pk="PLAYER#{player}",
-    sk="STATISTICS",
-    measures={"paths": Count()},
-    ranking=Ranking(measure="paths", leaderboard="PLAYERS"),
-)
+_PRICES: Any = {"price": Average("price"), "prices": Histogram("price", bounds=[0, 10, 100])}
+SHOPS = Aggregate("shops", SALE, pk="SHOP#{shop}", sk="STATISTICS", measures={"taken": Sum("price"), **_PRICES})
+_RANKING = Ranking(measure="paths", leaderboard="PLAYERS")
+PLAYERS = Aggregate("players", PATH, pk="PLAYER#{player}", sk="STATISTICS", paths=Count(), ranking=_RANKING)
 BY_URL = Aggregate("by_url", VIEW, by="url", pages=True)
 BY_DAY = Aggregate("by_day", VIEW, by=("time:day", "url"), retention=timedelta(days=31), pages=True)
 CALLS = Quota("calls", limit=10_000, per="day", by=("customer",))
@@ -327,13 +294,14 @@ def _json(value: Any, indent: int | None = None) -> str:
     )
 
 
+_BINARY = {"rows": "eJy…", "_chunk": "eNp…"}  # The batch id of a chunk is random.
+
+
 def _cut(name: str, value: dict[str, Any]) -> dict[str, Any]:
     if name == "declared":
         return {"S": f"{value['S'][:160]}…"}
-    if name == "rows":
-        return {"B": "eJy…"}
-    if name == "_chunk":  # Its batch id is random.
-        return {"B": "eNp…"}
+    if name in _BINARY:
+        return {"B": _BINARY[name]}
     if name.startswith("_n") and value["S"] != "0":  # Its time may be another test's, its end is random.
         return {"S": "655…"}
     if name in ("pk", "url") and len(value.get("S", "")) > 200:

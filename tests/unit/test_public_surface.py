@@ -17,11 +17,8 @@ from dynamodb_counters import Counters
 
 _RECORDED = Path(__file__).parents[1] / "snapshots" / "public_surface.txt"
 _PACKAGES = (
-    "dynamodb_counters",
-    "dynamodb_counters.exactly_once",
-    "dynamodb_counters.testing",
-    "cdk_dynamodb_counters",
-    "cdk_dynamodb_counters.testing",
+    *("dynamodb_counters", "dynamodb_counters.exactly_once", "dynamodb_counters.testing"),
+    *("cdk_dynamodb_counters", "cdk_dynamodb_counters.testing"),
 )
 _HANDLERS = ("aggregator", "api", "ingest_http", "ingest_queue", "notifier")
 

@@ -10,21 +10,9 @@ from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import MagicMock, patch
 
-from dynamodb_counters import (
-    Aggregate,
-    Attr,
-    Average,
-    Count,
-    Counters,
-    Distinct,
-    Event,
-    Histogram,
-    Ranking,
-    Sum,
-    Window,
-)
+from dynamodb_counters import Aggregate, Attr, Counters, Distinct, Event, Window
 from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._declarations import Declaration, flatten
+from dynamodb_counters._declarations import Average, Count, Declaration, Histogram, Ranking, Sum, flatten
 from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
 from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
 from dynamodb_counters._table import Table

@@ -18,7 +18,7 @@ from dynamodb_counters._dev.server import refusal
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
 from tests.integration.stores import Store
-from tests.unit.cli.in_process import run
+from tests.unit.cli.in_process import mistake, run
 
 
 @pytest.fixture
@@ -84,16 +84,8 @@ def test_sources_are_known_by_when_they_were_written(tmp_path: Path) -> None:
 
     os.utime(app, ns=(0, 1))
     for name in (
-        "cdk.out/a.json",
-        "node_modules/b.js",
-        ".git/c.py",
-        "env/pyvenv.cfg",
-        "env/d.py",
-        "__pycache__/e.py",
-        "tests/f.py",
-        "orders.jsonl",
-        "test_app.py",
-        "cdk.context.json",
+        *("cdk.out/a.json", "node_modules/b.js", ".git/c.py", "env/pyvenv.cfg", "env/d.py", "__pycache__/e.py"),
+        *("tests/f.py", "orders.jsonl", "test_app.py", "cdk.context.json"),
     ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
@@ -165,20 +157,13 @@ def test_a_message_is_shown_as_one_reads_it(message: str, line: str) -> None:
     assert shown(message) == line
 
 
-def test_without_an_app_it_says_where_one_would_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_app_or_emulator_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    done = run("dev")
-    assert (done.code, done.out) == (2, "")
-    assert done.err == "error: there is no cdk.json here: go to the app's directory\n"
-
-
-def test_without_the_emulator_it_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dynamodb_counters._dev.emulator.find_spec", lambda _: None)
+    assert mistake(run("dev")) == "error: there is no cdk.json here: go to the app's directory\n"
     (tmp_path / "cdk.json").write_text("{}")
-    done = run("dev")
-    assert (done.code, done.out) == (2, "")
-    assert done.err == "error: the emulator is not installed: pip install 'cdk-dynamodb-counters[dev]'\n"
+    monkeypatch.setattr("dynamodb_counters._dev.emulator.find_spec", lambda _: None)
+    said = "error: the emulator is not installed: pip install 'cdk-dynamodb-counters[dev]'\n"
+    assert mistake(run("dev")) == said
 
 
 KEY = "LOCAL0123456789"
@@ -197,16 +182,12 @@ def refused(path: str, *headers: tuple[str, str], query: str = "") -> str:
 @pytest.mark.parametrize(
     ("path", "headers", "query"),
     [
-        (INVOKE, (HOST, SIGNED), ""),
-        (INVOKE, (("Host", "localhost"), SIGNED), ""),
+        *((INVOKE, (host, SIGNED), "") for host in (HOST, ("Host", "localhost"))),
         (INVOKE, (HOST, ("X-Amz-Security-Token", KEY)), ""),
         ("/bucket/key", (HOST,), f"X-Amz-Credential={KEY}%2F20261120%2Fus-east-1%2Fs3%2Faws4_request"),
         ("/bucket/key", (HOST,), f"X-Amz-Credential=000000000000%2F20261120&X-Amz-Security-Token={KEY}"),
-        (API, (HOST,), ""),
-        (API, (HOST, ("Origin", "http://127.0.0.1:4566")), ""),
-        (API, (HOST, ("Origin", "http://localhost:3000")), ""),
-        ("/_ministack/ready", (HOST,), ""),
-        ("/_ministack/cfn-response/5f0c", (HOST,), ""),
+        *((API, (HOST, ("Origin", f"http://{place}")), "") for place in ("127.0.0.1:4566", "localhost:3000")),
+        *((path, (HOST,), "") for path in (API, "/_ministack/ready", "/_ministack/cfn-response/5f0c")),
     ],
 )
 def test_who_has_the_key_and_who_calls_an_api_of_the_app_gets_in(
@@ -218,14 +199,9 @@ def test_who_has_the_key_and_who_calls_an_api_of_the_app_gets_in(
 @pytest.mark.parametrize(
     ("headers", "said"),
     [
-        ((), "Host"),
-        ((("Host", "rebound.example:4566"),), "Host"),
-        ((("Host", "127.0.0.1.example:4566"),), "Host"),
-        ((("Host", "example@127.0.0.1:4566"),), "Host"),
-        ((HOST, ("Host", "rebound.example")), "Host"),
-        ((HOST, ("Origin", "https://example.com")), "Origin"),
-        ((HOST, ("Origin", "http://localhost.example.com")), "Origin"),
-        ((HOST, ("Origin", "null")), "Origin"),
+        *(((("Host", f"{name}:4566"),), "Host") for name in ("rebound.example", "127.0.0.1.example", "a@127.0.0.1")),
+        *((headers, "Host") for headers in ((), (HOST, ("Host", "rebound.example")))),
+        *(((HOST, ("Origin", origin)), "Origin") for origin in ("https://a.com", "http://localhost.a.com", "null")),
         ((HOST, ("Origin", "http://127.0.0.1:4566"), ("Origin", "https://example.com")), "Origin"),
     ],
 )
@@ -236,21 +212,11 @@ def test_a_foreign_host_or_origin_is_refused_everywhere_and_with_the_key(
         assert said in refused(path, *headers, SIGNED)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        INVOKE,
-        "/",
-        "/bucket/key",
-        "/_aws/execute-api",
-        "/_aws/execute-api/abc",
-        "/_aws/execute-api//abc/x",
-        "/_ministack/reset",
-        "/_ministack/health",
-        "/x/_aws/execute-api/abc/$default/",
-        "/restapis/abc/s/_user_request_/",
-    ],
-)
+NO_API = [f"/_aws/execute-api{rest}" for rest in ("", "/abc", "//abc/x")] + ["/x/_aws/execute-api/abc/$default/"]
+OTHERS = ["/", "/bucket/key", "/_ministack/reset", "/_ministack/health", "/restapis/abc/s/_user_request_/"]
+
+
+@pytest.mark.parametrize("path", [INVOKE, *NO_API, *OTHERS])
 @pytest.mark.parametrize("key", ["test", "000000000000", "", KEY[:-1], f"{KEY}x"])
 def test_all_else_takes_the_key(path: str, key: str) -> None:
     other = ("Authorization", SIGNED[1].replace(KEY, key))
