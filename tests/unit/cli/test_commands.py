@@ -100,28 +100,27 @@ def test_describe_says_what_it_may_not_read(blog: Blog, service: str, call: str)
 
 def test_describe_says_that_it_may_not_read_functions(blog: Blog) -> None:
     refusing = Mock(**{"get_paginator.side_effect": REFUSED})
-    done = counters(blog, "describe", "--json", clients=blog.clients | {"lambda": refusing})
-    assert "AWS refused Operation: AccessDeniedException: not you" in problems(done)
+    found = problems(blog, clients=blog.clients | {"lambda": refusing})
+    assert "AWS refused Operation: AccessDeniedException: not you" in found
 
 
 @pytest.mark.parametrize("starts", [[], ["LATEST"], ["TRIM_HORIZON"] * 2, ["TRIM_HORIZON"]])
 def test_describe_warns_of_mappings_that_lose_records(blog: Blog, starts: list[str]) -> None:
-    lambdas = mappings(*starts, "of another function")
-    done = counters(blog, "describe", "--json", clients=blog.clients | {"lambda": lambdas})
+    found = problems(blog, clients=blog.clients | {"lambda": mappings(*starts, "of another function")})
     expected = [] if starts == ["TRIM_HORIZON"] else [f"to aggregators, {starts}: expected one, from TRIM_HORIZON"]
-    assert [each[each.index("to aggr") :] for each in problems(done) if "mappings" in each] == expected
+    assert [each[each.index("to aggr") :] for each in found if "mappings" in each] == expected
 
 
 def test_describe_names_what_would_expire(blog: Blog) -> None:
     disabled = {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}}
     with patch.object(blog.clients["dynamodb"], "describe_time_to_live", lambda **_: disabled):
-        [problem] = [each for each in problems(counters(blog, "describe", "--json")) if "TTL" in each]
+        [problem] = [each for each in problems(blog) if "TTL" in each]
     assert problem == "TTL is disabled: pace, site, view would expire, but stay"
-    assert not [each for each in problems(counters(blog, "describe", "--json")) if "TTL" in each]
+    assert not [each for each in problems(blog) if "TTL" in each]
 
 
-def problems(done: Done) -> list[str]:
-    return list(done.document["problems"])
+def problems(blog: Blog, **outside: Any) -> list[str]:
+    return list(counters(blog, "describe", "--json", **outside).document["problems"])
 
 
 def checkpoints(blog: Blog) -> dict[str, str | None]:
@@ -136,7 +135,7 @@ def test_describe_warns_of_a_malformed_checkpoint(blog: Blog, spoiled: dict[str,
     item = client.get_item(TableName="blog", Key=key)["Item"]
     try:
         client.put_item(TableName="blog", Item=item | spoiled)
-        [malformed, *_] = problems(counters(blog, "describe", "--json"))
+        [malformed, *_] = problems(blog)
         assert malformed.startswith(f"the item {key['pk']['S']!r}, 'CHECKPOINT' is malformed: delete it, then run")
         assert [shard] == [name for name, moved in checkpoints(blog).items() if moved is None]
         client.delete_item(TableName="blog", Key=key)

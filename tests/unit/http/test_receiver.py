@@ -15,7 +15,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Sum, Window
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._http.event_requests import EventCheck, parse_events
+from dynamodb_counters._http.event_requests import EventCheck, parse_events, queue_messages
 from dynamodb_counters._http.json_schema import compile_schema
 from dynamodb_counters._http.requests import MAX_LEVELS, ProblemError, cpu_limit, read_json, time_limit, write_json
 from dynamodb_counters.errors import InvalidArgumentError
@@ -184,6 +184,21 @@ def _spend(seconds: float) -> None:
     until = time.process_time() + seconds
     while time.process_time() < until:
         pass
+
+
+@pytest.mark.parametrize("time", ["yesterday", "2026-09-21T14:13:20", 10**15, "9999-12-31T23:59:59-23:59"])
+def test_a_packed_event_without_a_clear_time_is_refused_at_the_door(time: object) -> None:
+    body = json.dumps([GOOD, {**GOOD, "time": time}])
+    with pytest.raises(ProblemError) as problem:
+        EventCheck(HIT).texts(parse_events(body), {})
+    [error] = problem.value.errors
+    assert error["index"] == 1
+    assert str(time) in error["detail"]
+    assert len(EventCheck(VIEW).texts(parse_events(body), {})) == 2
+
+
+def test_short_events_share_a_message() -> None:
+    assert queue_messages(['{"url":"/a"}', '{"url":"/b"}']) == ['[{"url":"/a"},{"url":"/b"}]']
 
 
 def test_each_message_says_when_its_events_were_taken(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 from aws_cdk import Stack
-from aws_cdk import aws_iam as iam
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator
-from tests.unit.infra.support import build, new_role, new_stack
+from tests.unit.infra.support import build, new_stack
 
 
 @pytest.fixture
@@ -23,8 +22,3 @@ def counters(stack: Stack) -> DedupCounterTable:
 @pytest.fixture
 def aggregator(stack: Stack, counters: DedupCounterTable) -> StreamAggregator:
     return build(StreamAggregator, stack, table=counters)
-
-
-@pytest.fixture
-def role(stack: Stack) -> iam.Role:
-    return new_role(stack)

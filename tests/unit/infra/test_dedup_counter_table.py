@@ -53,7 +53,8 @@ def test_a_table_that_nothing_aggregates_is_warned_of() -> None:
     assert [message.id for message in found] == ["/Test/Uncounted"]
 
 
-def test_grants_on_an_imported_table_cover_the_indexes_it_is_said_to_have(stack: Stack, role: iam.Role) -> None:
+def test_grants_on_an_imported_table_cover_the_indexes_it_is_said_to_have(stack: Stack) -> None:
+    role = new_role(stack)
     table = imported(stack, table_name=None, table_arn=ARN, global_indexes=["ranking"])
     counters = DedupCounterTable(stack, "Counters", table=table)
     counters.grant_accept(role, VIEW)
