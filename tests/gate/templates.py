@@ -46,6 +46,7 @@ def everything(stack: Stack) -> dict[str, Any]:
 
 
 CHANGED: dict[str, Any] = {"throttle_rate": 10, "throttle_burst": 20}
+DAILY = Duration.days(1)
 
 
 def topic(stack: Stack) -> actions.SnsAction:
@@ -109,18 +110,14 @@ def source_table(stack: Stack, **more: Any) -> dynamodb.Table:
 
 def apart_everything(stack: Stack) -> None:
     keys = [kms.Key(stack, name) for name in ("Key", "BucketKey")]
+    encrypted = {"encryption": dynamodb.TableEncryption.CUSTOMER_MANAGED, "encryption_key": keys[0]}
     build(
         StreamAggregator,
         stack,
-        source_table=source_table(
-            stack,
-            encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED,
-            encryption_key=keys[0],
-            time_to_live_attribute="expiresAt",
-        ),
+        source_table=source_table(stack, time_to_live_attribute="expiresAt", **encrypted),
         aggregates=[orders(TableKeys("id", ttl="expiresAt")), VIEWS],
         batch_size=500,
-        verify_every=Duration.days(1),
+        verify_every=DAILY,
         on_failure_bucket=s3.Bucket(stack, "Bucket", encryption_key=keys[1]),
         alarm_actions=[topic(stack)],
     )
@@ -139,14 +136,12 @@ def thresholds_minimal(stack: Stack) -> None:
 def thresholds_everything(stack: Stack) -> None:
     key = kms.Key(stack, "Key")
     counters = DedupCounterTable(stack, "Counters", encryption=dynamodb.TableEncryptionV2.customer_managed_key(key))
+    quota = Threshold("quota", SITE, at=[Decimal("0.8"), 1], direction="both", burst="highest", once=True)
     crossed = build(
         ThresholdEvents,
         stack,
         table=counters,
-        thresholds=[
-            POPULAR,
-            Threshold("quota", SITE, at=[Decimal("0.8"), 1], direction="both", burst="highest", once=True),
-        ],
+        thresholds=[POPULAR, quota],
         event_bus=events.EventBus(stack, "Bus"),
         on_failure_bucket=s3.Bucket(stack, "Bucket", encryption_key=key),
         service_name="crossed",
@@ -222,9 +217,7 @@ BUILDS: dict[str, Callable[[Stack], object]] = {
     ),
     "apart_everything": apart_everything,
     "window_everything": window_everything,
-    "aggregator_verified": lambda stack: build(
-        StreamAggregator, stack, verify_every=Duration.days(1), verify_sample=0.25
-    ),
+    "aggregator_verified": lambda stack: build(StreamAggregator, stack, verify_every=DAILY, verify_sample=0.25),
     "thresholds_minimal": thresholds_minimal,
     "thresholds_everything": thresholds_everything,
     "ingest_minimal": lambda stack: build(EventIngest, stack),

@@ -125,10 +125,8 @@ SHORT = [Decimal("1.2345678901234567890123456789012345678"), Decimal("1E-130")]
     [*((number, False) for number in (2**63 - 1, *SHORT)), *((number, True) for number in (2**63, 10**20, *LONG))],
 )
 def test_numbers_keep_every_digit_and_are_null_where_there_are_none(exact: Any, is_text: bool) -> None:
-    details = [
-        event_entry(each["dynamodb"]["NewImage"], ARN, "")["Detail"] for each in crossed(ANY, ANY_MEAN, units=[exact])
-    ]
-    for detail in details:
+    for record in crossed(ANY, ANY_MEAN, units=[exact]):
+        detail = event_entry(record["dynamodb"]["NewImage"], ARN, "")["Detail"]
         found = json.loads(detail, parse_float=Decimal)
         assert (Decimal(found["new"]), isinstance(found["new"], str)) == (exact, is_text)
         assert not is_malformed(detail)

@@ -10,6 +10,7 @@ from contextlib import suppress
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -202,12 +203,11 @@ def test_short_events_share_a_message() -> None:
 
 
 def test_each_message_says_when_its_events_were_taken(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[dict[str, Any]] = []
-    monkeypatch.setattr(
-        receive(monkeypatch, EventCheck(VIEW)).__class__, "send_message", lambda _, **more: sent.append(more)
-    )
+    send = Mock()
+    monkeypatch.setattr(receive(monkeypatch, EventCheck(VIEW)), "send_message", send)
     post(GOOD)
-    assert sent[0]["MessageAttributes"] == {"taken": {"DataType": "Number", "StringValue": str(int(NOW))}}
+    taken = {"taken": {"DataType": "Number", "StringValue": str(int(NOW))}}
+    assert send.call_args.kwargs["MessageAttributes"] == taken
 
 
 _HUGE: dict[str, Any] = {

@@ -59,9 +59,8 @@ def test_a_boundary_holds_for_every_role(mode: str, stack: Stack) -> None:
 
 
 def test_all_variables_are_known_that_handlers_read() -> None:
-    paths = [
-        path for path in Path(dynamodb_counters.__file__).parent.rglob("*.py") if not {"cli", "_dev"} & {*path.parts}
-    ]
+    root = Path(dynamodb_counters.__file__).parent
+    paths = [path for path in root.rglob("*.py") if not {"cli", "_dev"} & {*path.parts}]
     reading = re.compile(r'environ(?:\.get\(|\[)"(\w+)"|"(\w+)" in os\.environ')
     names = {name for path in paths for pair in reading.findall(path.read_text()) for name in pair if name}
     assert names - {"AWS_ACCESS_KEY_ID", "PATH"} <= {*VARIABLES}

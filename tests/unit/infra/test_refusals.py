@@ -296,8 +296,7 @@ REFUSED: Final[dict[tuple[str, str], list[Build]]] = {
     ("table", "the one at 'Test/Aggregator' with"): [lambda at: (at(StreamAggregator), at(StreamAggregator, "Two"))],
     ("table", "the one at 'Default/Aggregator'"): [_implicit],
     ("table", "2 readers per stream, which are 'Test/Aggregator' and 'Test/Copy'"): [
-        _three_readers(True),
-        _three_readers(False),
+        _three_readers(is_imported) for is_imported in (True, False)
     ],
     ("source_table", "2 readers per stream, which are 'Test/A0' and 'Test/A1'"): [_three_aggregators],
     ("table", "one ThresholdEvents"): [lambda at: [one(ThresholdEvents) for one in (at, at.replica()[1])]],
