@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any, Final
 
 _KINDS: Final = {
@@ -82,14 +83,7 @@ class Template:
             for policy in self.each("IAM::Policy", "IAM::ManagedPolicy")
             if found.id in {name for one in policy["Roles"] or () for name in references(one)}
         ]
-        return [
-            (action, resource)
-            for document in documents
-            for statement in document["Statement"]
-            if statement["Effect"] == "Allow"
-            for action in listed(statement["Action"])
-            for resource in listed(statement["Resource"])
-        ]
+        return [(action, resource) for document in documents for action, resource, _ in granted(document)]
 
     def mappings(self, source: str) -> Iterator[tuple[Resource, Resource]]:
         """The event source mappings of a kind of source, ``stream`` or ``queue``, each with its function."""
@@ -124,6 +118,14 @@ class Template:
             return _ELSEWHERE.get(known.rpartition(":")[2], known)
         stream = "/stream" if "StreamArn" in json.dumps(parts[0]) else ""
         return self.kind(found) + stream + "".join(parts[1:])
+
+
+def granted(document: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Actions that a policy allows, each on a resource as the template writes it, and under which condition."""
+    for statement in document["Statement"]:
+        if statement["Effect"] == "Allow":
+            pairs = product(listed(statement["Action"]), listed(statement["Resource"]))
+            yield from ((action, resource, statement.get("Condition")) for action, resource in pairs)
 
 
 def variables(function: Resource) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from dynamodb_counters._erase.eraser import Eraser
 from dynamodb_counters._table import Table
 from tests.gate import jobs
 from tests.gate.jobs import Calls, Permission
-from tests.gate.template import Resource, Template, listed, references, variables
+from tests.gate.template import Resource, Template, granted, references, variables
 from tests.gate.templates import names, templates
 from tests.unit.fold.streams import image, record
 from tests.unit.infra.support import new_role, new_stack, synthesized
@@ -124,9 +124,8 @@ def keys(template: Template, function: Resource) -> tuple[set[str], set[str]]:
     usable = {name for action, of in policies if action.startswith(_KEY_ACTIONS) for name in references(of)}
     touched = {name for _, of in policies for name in references(of)} & {*template.resources}
     stored = [template.resources[name] for name in touched]
-    mentioned = references(function["KmsKeyArn"]).union(
-        *(references(one.properties) for one in stored if one.type in _ENCRYPTED)
-    )
+    encrypted = [one.properties for one in stored if one.type in _ENCRYPTED]
+    mentioned = references([function["KmsKeyArn"], *encrypted])
     return usable, {one.id for one in template.each("KMS::Key") if one.id in mentioned}
 
 
@@ -134,10 +133,10 @@ def keys(template: Template, function: Resource) -> tuple[set[str], set[str]]:
 def test_each_role_fits_what_its_function_does(template: str) -> None:
     whole = templates()[template]
     for function in whole.functions():
-        granted, wanted = allowed(whole, function), needed(whole, function)
-        denied = {need for need in wanted if not any(_covers(one, need) for one in granted)}
+        allows, wanted = allowed(whole, function), needed(whole, function)
+        denied = {need for need in wanted if not any(_covers(one, need) for one in allows)}
         assert denied == set(), f"{function.id} may not"
-        unused = {one for one in granted if not any(_covers(one, need) for need in wanted)}
+        unused = {one for one in allows if not any(_covers(one, need) for need in wanted)}
         assert unused == set(), f"{function.id} may, and does not"
         usable, encrypted = keys(whole, function)
         assert usable == encrypted, f"{function.id}: keys"
@@ -216,18 +215,13 @@ def test_each_grant_fits_its_job(grant: str) -> None:
     getattr(counters, f"grant_{grant.partition(',')[0]}")(new_role(stack), *events)
     template = Template(grant, dict(synthesized(stack).to_json()))
     [policy] = template.each("IAM::Policy")
-    statements = policy["PolicyDocument"]["Statement"]
-    granted = {
-        (action, template.named(resource), json.dumps(statement.get("Condition")))
-        for statement in statements
-        for action in listed(statement["Action"])
-        for resource in listed(statement["Resource"])
-    }
+    policies = granted(policy["PolicyDocument"])
+    allows = {(action, template.named(resource), json.dumps(condition)) for action, resource, condition in policies}
     only = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["LEASES#*"]}} if grant == "leases" else None
     wanted = {(action, resource, json.dumps(only)) for action, resource in calls.permissions}
     wanted |= {("dynamodb:Query", "table/index/*", "null")} if grant == "read" else set()
     ciphers = ["Decrypt"] if grant == "read" else ["Decrypt", "Encrypt", "GenerateDataKey*", "ReEncrypt*"]
-    assert granted == wanted | {(f"kms:{key}", "key", "null") for key in ciphers}
+    assert allows == wanted | {(f"kms:{key}", "key", "null") for key in ciphers}
 
 
 def test_every_grant_has_a_job() -> None:
