@@ -119,9 +119,7 @@ def _of_dynamodb(action: str, request: Mapping[str, Any]) -> Iterable[Permission
 class Function:
     """One of the runtime's handlers in an environment of its own, with a table and clients of other services."""
 
-    def __init__(
-        self, handler: str, environment: Mapping[str, str], table: Any, services: Mapping[str, object]
-    ) -> None:
+    def __init__(self, handler: str, environment: Mapping[str, str], table: Any, services: Mapping[str, Any]) -> None:
         self._environment = {"AWS_LAMBDA_FUNCTION_NAME": "function", **environment}
         self._table, self._services = table, services
         name, _, self._handler = handler.rpartition(".")

@@ -131,9 +131,7 @@ def test_the_example_is_what_the_code_writes(example: str, written: dict[str, It
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_the_row_of_a_kind_has_the_layout_of_its_keys_and_every_attribute(
-    example: str, written: dict[str, Item]
-) -> None:
+def test_the_row_of_a_kind_has_the_layout_of_keys_and_every_attribute(example: str, written: dict[str, Item]) -> None:
     item = written[example]
     layouts, names = _rows()[_row_of(example)]
     assert len(layouts) in (0, 2), "both keys, or 'as declared'"

@@ -147,9 +147,7 @@ def test_a_question_shows_what_it_is_about() -> None:
     answer.assert_called_once_with(SHOWN)
 
 
-def test_a_fault_shows_where_without_what_the_text_does(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_fault_shows_where_without_what_the_text_does(monkeypatch: pytest.MonkeyPatch) -> None:
     @click.command("fails")
     @shared
     def fails(session: Session) -> None:

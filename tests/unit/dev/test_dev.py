@@ -166,6 +166,7 @@ def test_without_app_or_emulator_it_says_what_to_do(tmp_path: Path, monkeypatch:
     assert mistake(run("dev")) == said
 
 
+Headers = tuple[tuple[str, str], ...]
 KEY = "LOCAL0123456789"
 HOST = ("Host", "127.0.0.1:4566")
 SCOPE = f"AWS4-HMAC-SHA256 Credential={KEY}/20261120/us-east-1/lambda/aws4_request"
@@ -190,9 +191,7 @@ def refused(path: str, *headers: tuple[str, str], query: str = "") -> str:
         *((path, (HOST,), "") for path in (API, "/_ministack/ready", "/_ministack/cfn-response/5f0c")),
     ],
 )
-def test_who_has_the_key_and_who_calls_an_api_of_the_app_gets_in(
-    path: str, headers: tuple[tuple[str, str], ...], query: str
-) -> None:
+def test_who_has_the_key_and_who_calls_an_api_of_the_app_gets_in(path: str, headers: Headers, query: str) -> None:
     assert refused(path, *headers, query=query) == ""
 
 
@@ -205,9 +204,7 @@ def test_who_has_the_key_and_who_calls_an_api_of_the_app_gets_in(
         ((HOST, ("Origin", "http://127.0.0.1:4566"), ("Origin", "https://example.com")), "Origin"),
     ],
 )
-def test_a_foreign_host_or_origin_is_refused_everywhere_and_with_the_key(
-    headers: tuple[tuple[str, str], ...], said: str
-) -> None:
+def test_a_foreign_host_or_origin_is_refused_everywhere_and_with_the_key(headers: Headers, said: str) -> None:
     for path in (INVOKE, API, "/_ministack/ready"):
         assert said in refused(path, *headers, SIGNED)
 

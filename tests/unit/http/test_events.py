@@ -122,9 +122,7 @@ def test_a_page_is_no_longer_than_a_response_may_be(counters: Counters) -> None:
     assert [len(page) for page in pages("/v1/hit/events", "events", limit=1000, **_ALL)] == [3, 3, 1]
 
 
-def test_a_page_ends_in_time_where_a_filter_finds_nothing_for_long(
-    counters: Counters, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_ends_in_time_where_a_filter_finds_nothing(counters: Counters, monkeypatch: pytest.MonkeyPatch) -> None:
     hits = [hit(number, 50 * number) for number in range(60)]
     counters.accept_many(HIT, hits)
     now = NOW

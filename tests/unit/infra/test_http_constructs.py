@@ -99,9 +99,7 @@ def test_the_items_of_each_member_are_not_served(stack: Stack) -> None:
         ({"precision": timedelta(minutes=1)}, {"last": "30m", "words": "30 minutes"}),
     ],
 )
-def test_the_page_shows_members_of_thirty_days_or_of_the_longest_span(
-    more: dict[str, Any], settings: dict[str, str]
-) -> None:
+def test_the_page_shows_members_of_thirty_days_or_of_the_longest_span(more: Any, settings: dict[str, str]) -> None:
     page = replace(PAGE, active=replace(USERS, **more))
     assert json.loads(page._settings())["active"] == {"name": "users", **settings}
 

@@ -95,9 +95,7 @@ def test_wrong_input_is_one_line(tmp_path: Path, content: str | None, said: str)
     assert said in mistake(_diff(World(founds=False), file))
 
 
-def test_describe_shows_the_state_of_each_name_and_what_the_code_declares_otherwise(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_describe_shows_the_state_of_names_and_what_code_declares_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("simulation.world.MemoryTable", Described)
     world = World(SHOPS, TOTAL)
     world.deploy(BIG, replace(SHOPS, name="later", pk="LATER#{shop}"))
