@@ -103,8 +103,7 @@ def test_foreign_app_composes_the_constructs(python: Path, tmp_path: Path) -> No
     paths = json.loads(run(python, FOREIGN_APP, tmp_path))
     home = python.parents[1]
     assert all(path.startswith(str(site_packages(home))) for path in paths[:2])
-    roots = {str(PROJECT), str(PROJECT / "infra"), str(PROJECT / "lambdas")}
-    assert roots.isdisjoint(paths)
+    assert {str(PROJECT), str(PROJECT / "infra"), str(PROJECT / "lambdas")}.isdisjoint(paths)
 
     template: dict[str, Any] = json.loads((tmp_path / "out" / "Foreign.template.json").read_text())
     resources = list(template["Resources"].values())

@@ -106,9 +106,8 @@ def test_no_zombie_however_late_meets_a_pruned_watermark(world: World) -> None:
         return held.hold(name, send, request)
 
     held = HeldClient(world.table, "update_item")
-    writer = world.process(HookedClient(world.table, slow), skew=-SKEW_SECONDS)
     with pytest.raises(Crashed):
-        world.end_window(batch, shard, writer)
+        world.end_window(batch, shard, world.process(HookedClient(world.table, slow), skew=-SKEW_SECONDS))
     landed = began + LONGEST_INVOCATION - RESERVE + LANDING_SECONDS
 
     # The zombie's process reads just before the checkpoint lands, and relies on that in its next invocation.

@@ -110,8 +110,7 @@ def test_no_invocation_fails_as_a_limit_of_aws_throttles_it(groups: int, limits:
             if (delivery := mapping.poll(shard)) is None:
                 threads.sleep(0.1)
                 continue
-            report = aggregator.handle(delivery.event, lambda: 60.0)
-            mapping.settle(delivery, {"state": report.state(delivery.event)})
+            mapping.settle(delivery, {"state": aggregator.handle(delivery.event, lambda: 60.0).state(delivery.event)})
 
     end = threads.clock() + 10
     functions = [threads.start(partial(serve, shard), end) for shard in mapping.shards()]
@@ -136,8 +135,7 @@ def test_a_cold_start_does_not_read_what_waits() -> None:
     world.deliver(world.accept(SALE, *({"id": number, "shop": "a"} for number in range(3000))))
     batch = world.accept(SALE, {"id": -1, "shop": "a", "amount": 1})
     before = world.table.usage.reads
-    report = world.deliver(batch, by=world.process())
-    assert (report.updated, world.table.usage.reads - before <= 10) == (1, True)
+    assert (world.deliver(batch, by=world.process()).updated, world.table.usage.reads - before <= 10) == (1, True)
 
 
 def _flooded(good: int, malformed: int) -> tuple[int, int, float]:
@@ -293,6 +291,5 @@ def test_requests_whose_answers_are_lost_are_not_sent_again(seed: int) -> None:
     table = Table(world.name, client, clock=world.clock, sleep=lambda _: None, jitter=rng.random)
     while budget[0] or late:
         act() if budget[0] else late.pop()()
-    left = increment(world.store, _SITE, {}, 0)["n"]
-    found = sum(taken) + left
+    found = sum(taken) + increment(world.store, _SITE, {}, 0)["n"]
     assert sum(added) - sum(may_be_taken) <= found <= sum(added) + sum(may_be_added), f"seed {seed}"

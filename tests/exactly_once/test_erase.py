@@ -219,8 +219,7 @@ def test_a_writer_that_has_read_an_event_before_cannot_bring_it_back(before: str
             world.forget("ann", counts)
         return send()
 
-    slow = world.reader(HookedClient(world.table, hook))
-    assert not slow.retract(world.event, world.sale("ann", 1))
+    assert not world.reader(HookedClient(world.table, hook)).retract(world.event, world.sale("ann", 1))
     assert "ann" not in stored(world)
     world.note_erased("ann", counts)
     assert world.counts() == world.expected()
@@ -320,6 +319,5 @@ def test_an_entry_that_goes_meanwhile_stays_gone() -> None:
 
     key = {"pk": {"S": entry.key[0]}, "sk": {"S": entry.key[1]}}
     late = HookedClient(world.table, once(["update_item"], lambda: world.delete(key)))
-    eraser = Eraser(world.reached(late), VIEW, {"client": "ann"})
-    assert eraser._sweep_entries(writes=True) == (1, 0)
+    assert Eraser(world.reached(late), VIEW, {"client": "ann"})._sweep_entries(writes=True) == (1, 0)
     assert list(world.table.items()) == []

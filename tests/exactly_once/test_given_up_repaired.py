@@ -50,8 +50,7 @@ class Starved(Traffic):
     def __init__(self, seed: int) -> None:
         rng = random.Random(seed)
         backend, names = MemoryBackend(rng), rng.sample(NAMES, rng.randint(3, 5))
-        declared = tuple(each for name in names for each in rng.choice(FAMILIES[name]))
-        super().__init__(backend, rng, declared)
+        super().__init__(backend, rng, tuple(each for name in names for each in rng.choice(FAMILIES[name])))
         self._orders = Orders(backend, rng, spoils=rng.random() < 0.5)
         settings = Settings(max_bytes=None, max_age_seconds=GIVEN_UP_AFTER)
         self.mapping = EventSourceMapping(backend.stream, self.clock, settings)
@@ -153,8 +152,7 @@ class Starved(Traffic):
                 with contextlib.suppress(self.backend.exceptions.ConditionalCheckFailedException):
                     send()
 
-            late = self.random.uniform(0, LONGEST_INVOCATION + LANDS_WITHIN)
-            self.clock.call_at(self.clock() + late, land)
+            self.clock.call_at(self.clock() + self.random.uniform(0, LONGEST_INVOCATION + LANDS_WITHIN), land)
             raise Crashed
 
         return HookedClient(self.backend, hook)
@@ -166,8 +164,7 @@ def check(seed: int, *, repairs: bool = True, backfills: bool = False) -> list[s
     world.live(world.random.randint(5, 40), 0.6)
     filled: Runner | None = None
     if backfills:
-        name = world.random.choice(world.declared).name
-        filled = Runner(world.backend, world.random, kind=Backfill, names=[name])
+        filled = Runner(world.backend, world.random, kind=Backfill, names=[world.random.choice(world.declared).name])
         for _ in range(world.random.randint(0, 400)):
             if world.step(filled):
                 break

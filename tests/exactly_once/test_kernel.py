@@ -174,9 +174,8 @@ def test_old_watermarks_are_pruned_once_they_are_worth_a_write() -> None:
 
 def test_no_update_begins_in_the_last_second() -> None:
     world = World()
-    left = SimpleNamespace(get_remaining_time_in_millis=lambda: LEAST_TIME - 1)
     with pytest.raises(CommitError, match="time is nearly up"):
-        world.count({"n": 1}, context=left)
+        world.count({"n": 1}, context=SimpleNamespace(get_remaining_time_in_millis=lambda: LEAST_TIME - 1))
     assert list(world.table.items()) == []
 
 

@@ -86,8 +86,7 @@ def _churn(
 
 
 def _pages(counters: CountersInMemory, name: str) -> list[dict[str, Any]]:
-    prefix = f"{PAGE_PREFIX}{name}#"
-    return [item for item in counters._tables[0].items() if item["sk"]["S"].startswith(prefix)]
+    return [item for item in counters._tables[0].items() if item["sk"]["S"].startswith(f"{PAGE_PREFIX}{name}#")]
 
 
 # Active members
@@ -136,9 +135,8 @@ def test_any_span_has_as_many_members_as_are_active_in_it(seed: int, source: Eve
 
 
 def test_gaps_divide_the_members_of_each_day() -> None:
-    active = {"a": (0, 1, 5, 30), "b": (1, 2, 14), "c": (13, 25)}
     with counters_in_memory([users := _users()], now=NOW) as counters:
-        for member, days in active.items():
+        for member, days in {"a": (0, 1, 5, 30), "b": (1, 2, 14), "c": (13, 25)}.items():
             for day in days:
                 counters.accept(VIEW, _event(f"{member}{day}", START + day * DAY, url="a", client=member))
         found = {day: _gaps(counters, users, START + day * DAY) for day in range(31)}
@@ -414,8 +412,7 @@ def test_numbers_that_a_measure_lacks_are_found_and_repaired(name: str) -> None:
     world.settle()
     world.settle()
     before = [_read(world, url) for url in "ab"]
-    best = (min if name == "users-members" else max)(world.items(name), key=lambda item: str(item["sk"]["S"]))
-    world.delete(best)
+    world.delete((min if name == "users-members" else max)(world.items(name), key=lambda item: str(item["sk"]["S"])))
     world.settle()
     assert [_read(world, url) for url in "ab"] != before
     for _ in range(3):

@@ -53,8 +53,7 @@ def test_a_sum_of_zero_takes_back_what_a_failed_delivery_has_counted(world: Worl
     assert _sales(world) == 1
     sale = world.records()[0]
     world.counters.retract(SALE, {"shop": "x", "id": 1})
-    taken_back = world.records()[-1]
-    world.deliver([sale, taken_back])
+    world.deliver([sale, world.records()[-1]])
     assert _sales(world) == 0
 
 
@@ -329,8 +328,7 @@ def test_a_sum_of_39_digits_refuses_no_call_of_others(shops: Shops) -> None:
         return send()
 
     shops.answer = look
-    large = shops.accept(SHOP_SALE, *({"id": n, "shop": "0", "cents": 9 * 10**37} for n in "ab"))
-    shops.count([*large, *shops.sell()])
+    shops.count([*shops.accept(SHOP_SALE, *({"id": n, "shop": "0", "cents": 9 * 10**37} for n in "ab")), *shops.sell()])
     assert shops.report.quarantined == 1
     assert max(digits) <= 38
     assert shops.updates()[0] == 3

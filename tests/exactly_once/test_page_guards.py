@@ -115,8 +115,7 @@ def test_a_page_keeps_what_it_counts_while_another_process_splits_it(world: Worl
         with narrow_pages(100):
             world.deliver(_view(world, FEW, "meanwhile"))
 
-    late = once(["transact_write_items"], meanwhile)
-    world.deliver(_view(world, [MANY[2]], "last"), by=_hooked(world, late))
+    world.deliver(_view(world, [MANY[2]], "last"), by=_hooked(world, once(["transact_write_items"], meanwhile)))
     assert _views(world, FEW) == {2}
 
 
@@ -237,8 +236,7 @@ def test_a_page_moves_past_what_a_group_that_is_a_text_cannot_take(world: World)
     world.deliver(_view(world, FEW[:1], "first"))
     [page] = _pages(world)
     world.write({**page, f"={FEW[0]}": {"S": "taken"}})
-    records = [*_view(world, FEW[:1], "second"), *_view(world, FEW[:1], "third")]
-    assert world.deliver(records).quarantined == 1
+    assert world.deliver([*_view(world, FEW[:1], "second"), *_view(world, FEW[:1], "third")]).quarantined == 1
     [entry] = world.counters.quarantined()
     assert entry.content["numbers"] == {"views": "2"}
 

@@ -137,8 +137,7 @@ def test_answers_that_are_lost_give_up_no_more_than_was_asked_for() -> None:
 
 def test_a_forked_process_grants_nothing_of_what_its_parent_holds() -> None:
     clock = VirtualClock()
-    table = MemoryTable(clock)
-    parent = _leases(table, clock)
+    parent = _leases(MemoryTable(clock), clock)
     for _ in range(8):
         assert parent.take()
     granted = 8 + next(iter(parent._holdings.values())).units
@@ -204,10 +203,8 @@ def test_threads_never_grant_the_same_call(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_reservations_are_no_items_of_other_code() -> None:
-    foreign = Items("foreign")
-    count = Aggregate("count", foreign, pk="COUNT", sk="ALL", measures={"items": Count()})
+    count = Aggregate("count", Items("foreign"), pk="COUNT", sk="ALL", measures={"items": Count()})
     world = World(count)
-    quota = Quota("calls", limit=10, per=timedelta(hours=1))
-    assert world.counters.leases(quota).take()
+    assert world.counters.leases(Quota("calls", limit=10, per=timedelta(hours=1))).take()
     world.deliver_all()
     assert world.counters.get(count, {}).measures == {"items": 0}

@@ -193,8 +193,7 @@ def test_what_counts_a_name_that_a_version_cannot_read_goes_stale_with_it() -> N
 def test_a_counter_is_complete_at_once_and_a_threshold_watches_from_then_on() -> None:
     stock = Counter("stock", by="sku")
     world = Orders(NUMBER)
-    low = Threshold("low", stock, at=[5])
-    world.deploy(NUMBER, stock, low)
+    world.deploy(NUMBER, stock, Threshold("low", stock, at=[5]))
     assert world.state("stock") == COMPLETE
     world.counters.increment(stock, sku="a", amount=7)
     world.deliver_all()
@@ -205,8 +204,7 @@ def test_a_counter_is_complete_at_once_and_a_threshold_watches_from_then_on() ->
 
 def test_names_that_contradict_what_is_counted_are_not_registered() -> None:
     world = Orders(NUMBER)
-    other = Aggregate("other", ORDER, pk=NUMBER.pk, sk=NUMBER.sk, n=Count())
-    world.deploy(other)
+    world.deploy(Aggregate("other", ORDER, pk=NUMBER.pk, sk=NUMBER.sk, n=Count()))
     report = world.aggregator.handle({})
     assert "other" not in world.registry.entries
     assert world.aggregator._names.refused.keys() == {"other"} or report.refused
@@ -246,8 +244,7 @@ def test_names_that_contradict_each_other_are_not_registered_at_once() -> None:
     # Both have told what they declare; of what was dropped, each registers its own.
     world.drop("revenue")
     world.clock.advance(REFRESH)
-    first = process(world, NUMBER, REVENUE, before=lambda: processes[1].handle({}))
-    first.handle({})
+    process(world, NUMBER, REVENUE, before=lambda: processes[1].handle({})).handle({})
     assert len({"revenue", "other"} & world.registry.entries.keys()) == 1
 
 
@@ -373,9 +370,8 @@ def test_a_slow_process_opens_nothing_over_a_name_that_another_has_emptied(
 
 def test_a_name_is_folded_as_long_as_what_is_counted_over_it() -> None:
     world = Orders(BY, OVER, sold=3)
-    emptying = Emptying(table=world.store, now=world.clock)
     with pytest.raises(BackfillError, match="'over' counts 'by'"):
-        list(emptying.empty(["by"]))
+        list(Emptying(table=world.store, now=world.clock).empty(["by"]))
     world.sell(2, customer="bob")
     assert world.read(OVER) == ({"customers": 2, "n": 5}, True)
 

@@ -97,8 +97,7 @@ def test_a_name_is_dropped_once_no_process_can_count_in_it(changed: Orders) -> N
     assert asked == [f"Drop orders, and scan {len([*changed.table.items()])} items for theirs?"]
     changed.deploy(REVENUE)
     assert types() == {"revenue", "orders"}
-    done = command(changed, "drop", "orders", "--yes")
-    assert lines(done.out) == ["orders: dropped; 1 item deleted"]
+    assert lines(command(changed, "drop", "orders", "--yes").out) == ["orders: dropped; 1 item deleted"]
     assert types() == {"revenue"}
     assert "expected one that the table counts: revenue" in command(changed, "drop", "orders", "--yes").err
 
@@ -161,8 +160,7 @@ def test_verify_lists_differences_and_repair_adds_them_once(world: Orders) -> No
     assert world.read(REVENUE, customer="ann")[0] == {"total": 203}
     exact = command(world, "verify", "--repair", "--yes")
     assert exact.code == 0
-    waited = ["settling: 0 of 2,340 s" in done.err for done in (looked, repaired, exact)]
-    assert waited == [False, True, False]
+    assert ["settling: 0 of 2,340 s" in done.err for done in (looked, repaired, exact)] == [False, True, False]
 
 
 def test_a_verification_that_was_killed_goes_on_and_is_not_reported_twice(world: Orders) -> None:
@@ -331,8 +329,7 @@ def test_a_backfill_and_a_verification_take_seconds_and_are_exact(emulator: Orde
 
 
 def test_where_no_answer_says_so_a_run_waits_for_other_processes(emulator: Orders) -> None:
-    done = command(emulator, "backfill", "--yes", "--json")
-    assert lines(done.err)[0] == "waiting: 0 of 240 s"
+    assert lines(command(emulator, "backfill", "--yes", "--json").err)[0] == "waiting: 0 of 240 s"
 
 
 @pytest.mark.parametrize("command", ["drop", "backfill"])
@@ -374,6 +371,5 @@ def test_the_emulator_alone_says_so_in_each_answer(*, is_alone: bool) -> None:
     with pytest.raises(StopIteration):
         server.guarded(app, "key", is_alone=is_alone)(scope, None, send).__await__().send(None)
 
-    names = [name for name, _ in sent[0]["headers"]]
-    assert names == [b"a", *([EMULATOR_HEADER.encode()] if is_alone else [])]
+    assert [name for name, _ in sent[0]["headers"]] == [b"a", *([EMULATOR_HEADER.encode()] if is_alone else [])]
     assert sent[1] == {"type": "http.response.body", "body": b""}

@@ -121,8 +121,7 @@ def test_a_table_that_is_older_than_what_its_stream_shows_is_not_whole(
 
 def test_a_baseline_that_was_added_before_its_process_died_is_not_added_again(world: Orders) -> None:
     world.deploy(REVENUE, NUMBER)
-    run = next(step.run for step in world.backfill().steps() if step.phase == "adding" and step.done)
-    world.fill(run=run)
+    world.fill(run=next(step.run for step in world.backfill().steps() if step.phase == "adding" and step.done))
     assert world.read(NUMBER) == ({"orders": 20}, True)
 
 
@@ -403,8 +402,7 @@ def test_a_shard_of_few_keys_is_met_by_a_heartbeat_before_long(world: Orders) ->
 
 
 def test_the_slowest_shard_is_waited_for() -> None:
-    lineage = Lineage({"one": "", "two": ""}, frozenset({"one", "two"}))
-    assert lineage.waiting({"one": True, "two": False}) == ["two"]
+    assert Lineage({"one": "", "two": ""}, frozenset({"one", "two"})).waiting({"one": True, "two": False}) == ["two"]
 
 
 def test_children_of_a_shard_that_has_acknowledged_a_run_need_not() -> None:

@@ -283,8 +283,7 @@ def test_a_threshold_keeps_its_levels() -> None:
 
 
 def test_a_group_that_expires_crosses_nothing() -> None:
-    daily = Aggregate("daily", VIEW, by=("url", "at:day"), retention=timedelta(days=1))
-    world = Views(*watch(daily, 2))
+    world = Views(*watch(Aggregate("daily", VIEW, by=("url", "at:day"), retention=timedelta(days=1)), 2))
     world.accept(VIEW, *({"id": f"{n}", "url": "/", "at": int(world.clock()), "revision": 1} for n in range(3)))
     world.settle()
     assert world.crossings() == [("2", "up")]

@@ -332,8 +332,7 @@ def test_a_spoiled_group_leaves_others_of_its_page_to_a_repair() -> None:
 
 def test_groups_of_a_page_are_left_that_another_repair_came_between() -> None:
     site, page = _paged_site()
-    low = {name: {"N": "2"} for name in page if page[name].get("N") == "3"}
-    site.write({**page, **low})
+    site.write({**page, **{name: {"N": "2"} for name in page if page[name].get("N") == "3"}})
     verifying = site.verify()
     site.verify().repair()
     # One group was read before the other repair, one after it.

@@ -276,8 +276,7 @@ def test_an_entry_that_comes_after_its_event_is_erased_is_counted(kind: str, cou
     world = Views.ahead(kind)
     world.view(ahead=HOUR, delivers=False)
     world.clock.advance(2 * HOUR)
-    client = HookedClient(world.table, once(WRITES, world.deliver_new)) if meanwhile else None
-    found = world.erase_all(counts, client)
+    found = world.erase_all(counts, HookedClient(world.table, once(WRITES, world.deliver_new)) if meanwhile else None)
     assert found.quarantined == found.left == int(meanwhile)
     world.deliver_new()
     assert world.waiting() == 1
@@ -362,8 +361,7 @@ PHASES = pytest.mark.parametrize("phase", ["scanning", "draining", "adding"])
 
 def entries(world: World) -> list[list[str]]:
     """The declarations that each entry waits for."""
-    listed = command(world, "quarantine", "list", "--json").document["entries"]
-    return sorted(entry["declarations"] for entry in listed)
+    return sorted(entry["declarations"] for entry in command(world, "quarantine", "list", "--json").document["entries"])
 
 
 def redrive(world: World) -> None:
@@ -466,8 +464,7 @@ def test_an_item_that_goes_bad_meanwhile_waits_once(phase: str) -> None:
 @PHASES
 def test_items_that_a_backfill_cannot_fold_wait_once_though_its_run_is_killed(phase: str) -> None:
     world = Tagged()
-    run = reach(world.backfill().steps(), phase).run
-    world.fill_with("", bool, run=run)
+    world.fill_with("", bool, run=reach(world.backfill().steps(), phase).run)
     assert world.counts == [2, 1, 1]
 
 

@@ -50,8 +50,7 @@ def comparisons(table: str) -> Iterator[tuple[str, Request]]:
             yield "put_item", {"TableName": table, "Item": {**key, "x": value}}
         for value, (test, kinds) in product(values, tests.items()):
             if not kinds or not value.keys().isdisjoint(kinds):
-                given = {":v": value}
-                yield "scan", {"TableName": table, "FilterExpression": test, "ExpressionAttributeValues": given}
+                yield "scan", {"TableName": table, "FilterExpression": test, "ExpressionAttributeValues": {":v": value}}
     for name in ("status", "Ttl", "_x", "it's"):
         yield "scan", {"TableName": table, "ProjectionExpression": name}
     yield "batch_get_item", {"RequestItems": {table: {"Keys": [_KEYS[0]] * 2}}}
@@ -218,8 +217,7 @@ class RandomRequests:
 
     def _read(self, **texts: str) -> Request:
         names = [self._name(name) for name in self._random.sample(("pk", "sk", *_NAMES), 3)]
-        projection = ", ".join(dict.fromkeys(names))
-        request = self._expressions(**texts, ProjectionExpression=self._maybe(projection))
+        request = self._expressions(**texts, ProjectionExpression=self._maybe(", ".join(dict.fromkeys(names))))
         return {**request, "ConsistentRead": self._some(True, False)}
 
     def _batch_get(self) -> Request:

@@ -81,8 +81,7 @@ def test_counts_and_how_far_they_are(shop: Shop) -> None:
     assert "groups have not counted all" in shop.start("wait", "--timeout", "1").communicate(timeout=60)[1]
     shop.deliver()
     assert shop.run("wait", "--timeout", "5") == {"counted": True}
-    group = shop.run("get", "shops", "shop=a")
-    assert group["measures"] == {"sales": 6, "taken": 12}
+    assert shop.run("get", "shops", "shop=a")["measures"] == {"sales": 6, "taken": 12}
     assert shop.run("get", "pace", "shop=a", "--since", "2026-11-20", "--until", "2026-11-21")["count"] == 6
     points = shop.run(
         "get", "pace", "shop=a", "--since", "2026-11-20T09:00Z", "--until", "2026-11-20T12:00Z", "--step", "1h"

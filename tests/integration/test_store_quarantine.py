@@ -84,9 +84,7 @@ def test_a_poisoned_record_is_kept_and_its_neighbours_are_counted(store: Store, 
     batch = [_sale(100), {**POISON[kind]}, _sale(200)]
     batch[1]["dynamodb"] = {**POISON[kind]["dynamodb"], "SequenceNumber": "150"}
 
-    report = store.deliver(batch, _SALES, _HOURS)
-
-    assert report.quarantined == 1
+    assert store.deliver(batch, _SALES, _HOURS).quarantined == 1
     [entry] = store.counters.quarantined()
     # The declarations that can count it, do.
     assert entry.names == _NOT_COUNTED_IN.get(kind, ("hours", "sales"))
@@ -109,9 +107,7 @@ def test_a_sum_of_more_than_38_digits_is_quarantined_with_the_watermark(store: S
     batch = [_sale(2, amount=Decimal("0.5"))]
     store.deliver([large], _SALES)
 
-    report = store.deliver(batch, _SALES)
-
-    assert (report.quarantined, _count(store)) == (1, 1)
+    assert (store.deliver(batch, _SALES).quarantined, _count(store)) == (1, 1)
     assert store.deliver(batch, _SALES).quarantined == 0
     [entry] = store.counters.quarantined()
     assert entry.content["numbers"] == {"n": "1", "sum": "0.5"}
@@ -186,9 +182,7 @@ def test_an_attribute_that_was_made_no_number_blocks_nothing_else(engine: Engine
         ExpressionAttributeValues={":text": {"S": "three"}},
     )
 
-    report = store.deliver([_sale(3), _sale(4, shop="b")], _SALES)
-
-    assert report.quarantined == 1
+    assert store.deliver([_sale(3), _sale(4, shop="b")], _SALES).quarantined == 1
     assert store.counters.get(_SALES, {"shop": "b"}, consistent=True).measures["n"] == 2
 
 
@@ -248,8 +242,7 @@ def test_an_item_of_400_kb_that_takes_no_watermark_holds_nothing_up(store: Store
 def test_a_spoiled_watermark_holds_nothing_up(engine: Engine, store: Store, spoiled: dict[str, Any]) -> None:
     if engine.name == "moto" and "B" not in spoiled:
         pytest.skip("moto compares values of two types with a TypeError")
-    name = Watermark(SHARD).name
-    store.client.put_item(TableName=store.name, Item={**_ITEM, name: spoiled})
+    store.client.put_item(TableName=store.name, Item={**_ITEM, Watermark(SHARD).name: spoiled})
 
     _waits_record_by_record(store)
 
@@ -329,14 +322,12 @@ def test_rows_of_others_stay_in_a_whole_chunk_in_quarantine(store: Store) -> Non
     [entry] = store.counters.quarantined(redriven=True)
     assert [values["client"] for _, values in rows_of(entry.content["dynamodb"]["NewImage"])] == ["bob"]
     [item] = _quarantined(store)
-    redriven = record(10**21 + 5, item, {**item, "state": {"S": "waiting"}})
-    store.deliver([redriven], _sums(PACKED))
+    store.deliver([record(10**21 + 5, item, {**item, "state": {"S": "waiting"}})], _sums(PACKED))
     assert store.counters.get(_sums(PACKED), {}).measures == {"sales": 1, "amount": 5}
 
 
 def test_a_record_of_which_only_the_key_was_kept_is_found(store: Store) -> None:
-    values = _bought("ann", 1, "much") | {"note": "x"}
-    _accept(store, SALE, values)
+    _accept(store, SALE, _bought("ann", 1, "much") | {"note": "x"})
     [item] = store.items()
     keys = {name: item[name] for name in ("pk", "sk")}
     bare = record(10**21)
