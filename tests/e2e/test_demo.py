@@ -61,7 +61,6 @@ def test_counts_are_exact_and_can_be_queried_while_it_is_kept(demo_process: Run)
 def _check(report: dict[str, Any]) -> None:
     rolling = report["rolling_24h"]
     urls = Counter(target for _, _, target in VIEWS)
-
     assert report["exact"] is True
     assert report["events_sent"] == len(VIEWS) + 1 + len(VIEWS) // 2
     assert report["distinct_events"] == report["site_views"] == len(VIEWS)
@@ -91,9 +90,7 @@ def test_nothing_is_left_when_it_is_ended_amid_the_deployment(tmp_path: Path, en
         port = run.port
         run.wait_for("deploying", run.errors)
         time.sleep(1)
-
         run.process.send_signal(ending)
-
         assert run.process.wait(PATIENCE_SECONDS) == 128 + ending
         run.assert_nothing_is_left(port)
     assert "Traceback" not in run.errors.read_text()
@@ -108,7 +105,6 @@ def test_a_log_that_cannot_be_read_is_refused_before_anything_starts(tmp_path: P
         refusal = f"cannot read the log {log}: its gzip data is damaged or cut off"
     with demonstration(tmp_path, "--log", str(log)) as run:
         assert run.process.wait(PATIENCE_SECONDS) == 2
-
     assert run.errors.read_text().startswith(f"demo: error: {refusal}")
     assert run.errors.read_text().count("\n") == 1
     assert list(run.temporary.iterdir()) == []
@@ -131,7 +127,6 @@ def test_events_are_taken_and_counted_once(blog: Blog) -> None:
     assert blog.post([*events, view("/b", "c2")])[0] == 202
     assert eventually(lambda: blog.views("/b") == 2)
     assert blog.views("/a#?&,é") == 40
-
     # Other tests count on the same blog.
     status, top = blog.ask("v1/views/top", limit="100")
     assert status == 200

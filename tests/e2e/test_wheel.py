@@ -104,7 +104,6 @@ def test_foreign_app_composes_the_constructs(python: Path, tmp_path: Path) -> No
     home = python.parents[1]
     assert all(path.startswith(str(site_packages(home))) for path in paths[:2])
     assert {str(PROJECT), str(PROJECT / "infra"), str(PROJECT / "lambdas")}.isdisjoint(paths)
-
     template: dict[str, Any] = json.loads((tmp_path / "out" / "Foreign.template.json").read_text())
     resources = list(template["Resources"].values())
     types = [resource["Type"] for resource in resources]
@@ -114,7 +113,6 @@ def test_foreign_app_composes_the_constructs(python: Path, tmp_path: Path) -> No
     [counting] = [r["Properties"] for r in resources if r["Properties"].get("Runtime") == "python3.14"]
     asset = tmp_path / "out" / f"asset.{counting['Code']['S3Key'].removesuffix('.zip')}"
     assert (asset / Path(*counting["Handler"].split(".")[:-1]).with_suffix(".py")).is_file()
-
     installed = site_packages(home) / "dynamodb_counters"
     # A function never runs the command line, or tests.
     outside = {
@@ -145,7 +143,6 @@ def test_wheel_holds_two_typed_packages_and_asks_for_what_they_import(python: Pa
     }
     assert (packages / "cdk_dynamodb_counters" / "py.typed").is_file()
     assert (packages / "dynamodb_counters" / "py.typed").is_file()
-
     [information] = packages.glob("*.dist-info")
     required = [Requirement(text) for text in Distribution.at(information).requires or ()]
     assert {"aws-cdk-lib", "constructs", "aws-lambda-powertools", "boto3"} <= {r.name for r in required if not r.marker}

@@ -143,7 +143,6 @@ def test_a_checkpoint_moves_after_the_last_item_is_committed(monkeypatch: pytest
     world = World(SALES, EACH, shards=3)
     shard = world.shards()[0]
     batch = [_sell(world, shard), _sell(world, shard)]
-
     dying = failing(world.table, "update_item", lambda request: request["Key"]["pk"]["S"].startswith("EACH"))
     with pytest.raises(Crashed):
         world.deliver(batch, shard, world.process(dying))
@@ -321,6 +320,5 @@ def test_no_thread_outlives_an_invocation_that_fails(error: type[Exception]) -> 
     world.deliver([_sell(world, other, tags=TAGS)], other)
     threads.thaw()
     process._committer._table.pool.shutdown()
-
     groups = world.counters.get_many([(TAGGED, {"tags[]": tag}) for tag in TAGS])
     assert sum(int(group.measures["n"]) for group in groups) == 2 * len(TAGS)

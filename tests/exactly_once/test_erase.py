@@ -137,7 +137,6 @@ def test_a_run_that_dies_is_completed_by_the_next(kind: str, counts: str, landed
             world.deliver_some()
         world.forget("ann", counts)
         world.note_erased("ann", counts)
-
         assert world.counts() == world.expected(), f"died after {after} writes"
         assert "ann" not in stored(world)
         if not has_crashed:
@@ -163,7 +162,6 @@ def test_a_newer_version_that_comes_in_between_counts_instead_of_the_older_one(c
 
     world.forget("ann", counts, HookedClient(world.table, hook))
     world.forget("ann", counts)
-
     assert "ann" not in stored(world)
     assert world.counts()["known"] == (0, 0)
     # What comes after it was deleted is a new event.
@@ -180,9 +178,7 @@ def test_an_event_that_is_over_stays_counted_where_expired_ones_do(kind: str, co
         world.sell(client, 4)
     assert world.counts() == world.expected()
     world.clock.advance(10 * 3600)
-
     world.forget("ann", counts)
-
     assert "ann" not in stored(world)
     assert world.counts() == {"sold": (4, 124), "known": (2, 62)}
 
@@ -230,9 +226,7 @@ def test_two_runs_do_not_bring_back_what_the_other_has_erased(counts: str) -> No
     world = Sales("packed")
     sales = [world.sale(client, number) for client in ("ann", "bob", "cid") for number in (2, 4)]
     assert {outcome.status for outcome in world.counters.accept_many(world.event, sales)} == {"accepted"}
-
     world.forget("ann", counts, HookedClient(world.table, _once("update_item", lambda: world.forget("bob", counts))))
-
     assert "ann" not in stored(world)
     assert "bob" not in stored(world)
     assert world.counts()["known"] == (2, 21 + 41)
@@ -316,7 +310,6 @@ def test_an_entry_that_goes_meanwhile_stays_gone() -> None:
     Quarantine(world.store, 86_400).keep("shard-1", [Unfoldable("1", "NewImage", kept, "malformed")])
     [entry] = list_quarantined(world.store, redriven=False)
     assert redrive(world.store, entry)
-
     key = {"pk": {"S": entry.key[0]}, "sk": {"S": entry.key[1]}}
     late = HookedClient(world.table, once(["update_item"], lambda: world.delete(key)))
     assert Eraser(world.reached(late), VIEW, {"client": "ann"})._sweep_entries(writes=True) == (1, 0)

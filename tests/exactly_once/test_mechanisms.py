@@ -63,7 +63,6 @@ def test_a_checkpoint_moves_after_what_cannot_be_counted_is_in_quarantine(world:
     with pytest.raises(Crashed):
         world.deliver(world.records(), by=world.process(dying))
     world.deliver(world.records())
-
     [entry] = world.counters.quarantined()
     assert entry.names == ("sales",)
 
@@ -88,10 +87,8 @@ def test_a_batch_of_before_is_looked_up_again(world: World) -> None:
     fail_for(former, "sales")
     first, second = world.records()[:2]
     world.deliver([first], by=former)
-
     world.deliver([second], by=mended)
     world.deliver([first, second], by=mended)
-
     assert _sales(world) == 0
     assert world.redrive() == 1
     assert _sales(world) == 1
@@ -141,16 +138,13 @@ def test_an_item_whose_watermark_is_spoiled_stops_nothing(world: World) -> None:
     world.write({**item, watermark: {"N": "7"}})
     _sell(world, 2, 3)
     assert world.counters.accept(SALE, {"shop": "y", "id": 4, "amount": 1}).status == "accepted"
-
     for _ in range(2):
         world.deliver(world.records()[-3:])
-
     assert _sales(world) == 1
     assert world.counters.get(SALES, {"shop": "y"}).measures["sales"] == 1
     waiting = [*world.counters.quarantined()]
     assert [entry.content["numbers"]["sales"] for entry in waiting] == ["1", "1"]
     assert all("may have been counted" in entry.reason for entry in waiting)
-
     world.end_window(world.records()[-1:])
     world.write(item)
     assert world.redrive() == 2

@@ -89,7 +89,6 @@ def test_an_event_of_an_earlier_chunk_is_a_duplicate_to_a_process_that_has_just_
     writer = world.reader()
     for number in range(4):
         assert _status(writer, world.sale(number)) == ["accepted"]
-
     assert _status(world.reader(), *map(world.sale, range(5))) == 4 * ["duplicate"] + ["accepted"]
     assert world.counted() == {"sales": 5, "amount": 25}
 
@@ -98,7 +97,6 @@ def test_a_chunk_overwrites_no_other(world: Log) -> None:
     stale, other = world.reader(), world.reader()
     assert _status(stale, world.sale(1)) == ["accepted"]
     assert _status(other, world.sale(2)) == ["accepted"]
-
     assert _status(stale, world.sale(3)) == ["accepted"]
     assert [number for _, number, _ in world.rows()] == [1, 2, 3]
     assert world.counted() == {"sales": 3, "amount": 15}
@@ -108,7 +106,6 @@ def test_rows_that_others_have_put_meanwhile_are_decided_again(world: Log) -> No
     other = world.reader()
     hook = _once("put_item", lambda: _status(other, world.sale(1), world.sale(2)))
     writer = world.reader(HookedClient(world.table, hook))
-
     assert _status(writer, world.sale(2), world.sale(3)) == ["duplicate", "accepted"]
     assert [number for _, number, _ in world.rows()] == [1, 2, 3]
     assert world.counted() == {"sales": 3, "amount": 15}
@@ -117,7 +114,6 @@ def test_rows_that_others_have_put_meanwhile_are_decided_again(world: Log) -> No
 @pytest.mark.parametrize("lost", [1, 3])
 def test_a_put_whose_answer_was_lost_is_known_by_its_batch_id(world: Log, lost: int) -> None:
     writer = world.reader(HookedClient(world.table, _lost(lost)))
-
     assert _status(writer, world.sale(1), world.sale(2)) == ["accepted", "accepted"]
     assert _status(writer, world.sale(2), world.sale(3)) == ["duplicate", "accepted"]
     assert len(world.rows()) == 3
@@ -127,14 +123,12 @@ def test_a_retraction_by_a_process_with_an_old_cache_finds_the_event(world: Log)
     stale = world.reader()
     assert _status(stale, world.sale(1)) == ["accepted"]
     assert _status(world.reader(), world.sale(2)) == ["accepted"]
-
     assert stale.retract(SALE, world.sale(2))
     assert world.counted() == {"sales": 1, "amount": 5}
 
 
 def test_values_taken_back_are_those_of_the_log_not_of_the_caller(world: Log) -> None:
     assert _status(world.reader(), world.sale(1, amount=5), world.sale(2, amount=5)) == ["accepted", "accepted"]
-
     assert world.reader().retract(SALE, world.sale(1, amount=1000))
     assert _status(world.reader(), world.sale(2, amount=7), world.sale(3), world.sale(3, amount=7)) == [
         "duplicate",
@@ -150,7 +144,6 @@ def test_an_event_that_was_retracted_stays_so(world: Log) -> None:
     assert _status(writer, world.sale(1)) == ["accepted"]
     assert not writer.retract(SALE, world.sale(2))
     assert writer.retract(SALE, world.sale(1))
-
     for process in (writer, world.reader()):
         assert _status(process, world.sale(1), world.sale(2), world.sale(1, amount=7)) == 3 * ["duplicate"]
         assert not process.retract(SALE, world.sale(1))
@@ -167,7 +160,6 @@ def test_a_bucket_with_a_hole_is_not_written(world: Log, deleted: list[int]) -> 
     for chunk in [world.chunks()[number] for number in deleted]:
         world.delete(chunk)
     left = world.rows()
-
     assert _status(world.reader(), *map(world.sale, range(4))) == 4 * ["too_late"]
     assert _status(world.reader(), world.sale(9)) == ["too_late"]
     assert world.rows() == left
@@ -178,7 +170,6 @@ def test_a_bucket_takes_no_events_long_before_its_chunks_expire(world: Log) -> N
     assert _status(world.reader(), world.sale(1)) == ["accepted"]
     [chunk] = world.chunks()
     too_late = begin + 600 + 3600
-
     assert int(chunk["ttl"]["N"]) == too_late + DAY
     world.clock.advance(too_late - world.clock() - 1)
     assert _status(world.reader(), world.sale(1), world.sale(2)) == ["duplicate", "accepted"]
@@ -203,7 +194,6 @@ def test_a_chunk_that_was_counted_is_left_out_when_the_batch_is_folded_again(wor
         sales = [world.sale(number) | {"shop": "xy"[number % 2]} for number in range(first, first + 4)]
         assert set(_status(writer, *sales)) == {"accepted"}
     chunks = [record for record in world.records() if "_chunk" in record["dynamodb"]["NewImage"]]
-
     # No checkpoint has moved: the watermarks of both groups refuse the longer batch.
     for batch in (chunks[:1], chunks, chunks):
         world.deliver(batch, by=world.process(HookedClient(world.table, _at_most(20))))
@@ -226,7 +216,6 @@ _OTHERS = [
 def test_another_layout_or_retention_is_refused(world: Log, other: Event) -> None:
     assert _status(world.reader(), world.sale(1)) == ["accepted"]
     kept = world.rows()
-
     for call in (
         lambda: world.reader().accept(other, world.sale(1)),
         lambda: world.reader().accept_many(other, [world.sale(2)]),
@@ -255,7 +244,6 @@ def test_attributes_come_and_go_without_a_layout(world: Log) -> None:
     assert world.reader().accept(before, world.sale(1)).status == "accepted"
     assert world.reader().accept(after, world.sale(2) | {"till": "t1"}).status == "accepted"
     assert world.reader().accept(before, world.sale(3)).status == "accepted"
-
     read = {sale["id"]: sale.get("till") for sale in world.reader().events(after, {"shop": "x"}, consistent=True)}
     assert read == {1: None, 2: "t1", 3: None}
     tills = Aggregate("tills", after, pk="TILL#{till?none}", sk="ALL", measures={"n": Count()})
@@ -308,7 +296,6 @@ def test_a_log_that_is_full_refuses_other_events_and_knows_its_own(world: Log, m
             "its part of the bucket has 500,000 events, which is the most"
         }
     assert sorted(number for _, number, _ in world.rows()) == list(range(5))
-
     # The next bucket is another log, and what is in this one is taken back.
     assert writer.accept(SALE, world.sale(9) | {"at": world.now - 600}).status == "accepted"
     assert world.reader().retract(SALE, world.sale(4))
@@ -326,9 +313,7 @@ def test_an_event_that_asks_for_too_much_stops_nothing(url: str, members: int) -
     lists = {name: [f"{name}{number}" for number in range(members)] for name in ("tags", "cats")}
     for number, values in enumerate(({"tags": ["a"], "cats": ["b"], "url": "/"}, {**lists, "url": url}) * 2):
         world.accept(_VIEW, {"id": number, **values})
-
     world.deliver_all()
-
     # It waits for the one aggregate of which it asks too much; the other counts it.
     assert world.counters.get(_URLS, {"url": "/"}).measures == {"n": 4 if url == "/" else 2}
     assert world.counters.get(_TAGS, {"tags[]": "a", "cats[]": "b"}).measures == {"n": 2}

@@ -293,7 +293,6 @@ def test_a_stale_mark_is_no_step_back() -> None:
     world = Orders(NUMBER, REVENUE, sold=2)
     world.clock.advance(REFRESH)
     dropping = world.dropping("orders")
-
     slow = process(world, NUMBER, REVENUE, before=lambda: reach(dropping, WAITING))
     world.redefine("orders", UNREADABLE)
     with pytest.raises(CheckpointError, match="cannot read"):

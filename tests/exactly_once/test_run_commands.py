@@ -60,7 +60,6 @@ def test_backfill_counts_what_the_table_held(changed: Orders) -> None:
     assert changed.read(NUMBER) == ({"orders": 15}, True)
     after = command(changed, "get", "orders")
     assert lines(after.out + after.err) == ["orders 15"]
-
     again = command(changed, "backfill", "--yes")
     assert (again.code, lines(again.out)) == (0, ["Nothing to backfill: all count all there is."])
 
@@ -124,7 +123,6 @@ def test_a_run_that_was_interrupted_says_how_to_go_on_and_goes_on(changed: Order
     run_id = told.split()[1]
     assert told == f"run {run_id} is not complete: the same command goes on, with --run {run_id} for names"
     assert changed.read(NUMBER) == ({"orders": 0}, False)
-
     done = command(changed, "backfill", "--run", run_id)
     assert (done.code, lines(done.out)[0].partition(",")[0]) == (0, "orders: counted all there is")
     assert changed.read(NUMBER) == ({"orders": 15}, True)
@@ -151,7 +149,6 @@ def test_verify_lists_differences_and_repair_adds_them_once(world: Orders) -> No
     assert command(world, "verify", "--repair", answer=asked.append).code == 1
     assert asked == ["Add what is missing to 1 group?"]
     assert world.read(REVENUE, customer="ann")[0] == {"total": 205}
-
     world.order(50, 3)
     repaired = command(world, "verify", "--repair", "--yes")
     assert (repaired.code, lines(repaired.out)) == (0, ["1 item repaired"])
@@ -176,7 +173,6 @@ def test_a_verification_that_was_killed_goes_on_and_is_not_reported_twice(world:
     run_id = lines(killed.err)[-2].split()[1]
     other = command(world, "backfill", "--run", run_id, "--yes")
     assert (other.code, "expected one of `counters backfill`, not of `counters verify`" in other.err) == (2, True)
-
     done = command(world, "verify", "--run", run_id, "--json")
     assert (done.code, done.document["run"], len(done.document["differences"])) == (1, run_id, 1)
     again = command(world, "verify", "--run", run_id)
@@ -321,7 +317,6 @@ def test_a_backfill_and_a_verification_take_seconds_and_are_exact(emulator: Orde
     assert emulator.clock.now < began + 15
     emulator.deliver_new()
     assert emulator.read(NUMBER) == ({"orders": 20 + emulator.slept}, True)
-
     emulator.deliver_new()
     began = emulator.clock.now
     assert emulated(emulator, "verify").code == 0
@@ -370,6 +365,5 @@ def test_the_emulator_alone_says_so_in_each_answer(*, is_alone: bool) -> None:
     scope = {"type": "http", "path": "/_ministack/ready", "headers": [(b"host", b"localhost")]}
     with pytest.raises(StopIteration):
         server.guarded(app, "key", is_alone=is_alone)(scope, None, send).__await__().send(None)
-
     assert [name for name, _ in sent[0]["headers"]] == [b"a", *([EMULATOR_HEADER.encode()] if is_alone else [])]
     assert sent[1] == {"type": "http.response.body", "body": b""}

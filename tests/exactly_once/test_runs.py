@@ -181,13 +181,11 @@ def test_events_that_a_scan_takes_for_late_are_no_drift() -> None:
     bucket = {"_tier": "D", "_bucket": oldest.date().isoformat()}
     [day] = [item for item in world.table.items() if item["sk"]["S"].endswith(bucket["_bucket"])]
     world.write({**day, **{name: {"N": str(int(day.get(name, {"N": "0"})["N"]) + 1)} for name in ("h00", "h20")}})
-
     verifying = world.verification()
     for _ in verifying.steps():
         world.accept(job, {"id": -int(world.clock()), "at": int(world.clock())})
         world.clock.advance(70)
         world.deliver_new()
-
     assert [(each.group, each.missing) for each in verifying.differences] == [(bucket, {"h20": -1})]
 
 
@@ -317,7 +315,6 @@ def refuse(world: Orders) -> None:
 
 
 def test_records_logged_but_not_counted_yet_are_no_drift(world: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
-
     def late() -> None:
         world.order(60, 5)
         refuse(world)
@@ -327,7 +324,6 @@ def test_records_logged_but_not_counted_yet_are_no_drift(world: Orders, monkeypa
 
 
 def test_records_that_a_checkpoint_covers_need_no_watermark(world: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
-
     def late() -> None:
         world.order(60, 5)
         for shard, records in world.skip().items():

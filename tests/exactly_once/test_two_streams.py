@@ -79,7 +79,6 @@ def test_entries_wait_no_longer_than_their_items_and_are_redriven_through_our_st
     assert entry.content["dynamodb"]["NewImage"]["id"] == {"S": "ORDER#1"}
     [item] = shop.items("quarantine")
     assert int(item["ttl"]["N"]) == soon
-
     # Counted again by declarations that take it: of both tables, only the redrive is new.
     mended = Aggregate("orders", ORDER, pk="SHOP#{shop}", sk="ORDERS", measures={"n": Count()})
     shop.mend(mended, replace(SHOPS, source=mended))

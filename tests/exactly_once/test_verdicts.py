@@ -113,7 +113,6 @@ def test_what_is_erased_and_stays_counted_is_unknown_never_drift(packed: Packed 
     site.spoil(views, "views", 7, url="/")
     assert site.missing() == [("drifted", {"views": -7})]
     site.spoil(views, "views", -7, url="/")
-
     site.erase(event, {"id": 1}, "keep")
     site.deliver_new()
     assert [site.counters.get(each, url="/")["views"] for each in (views, live)] == [5, 4]
@@ -258,7 +257,6 @@ def test_commands_say_how_many_groups_cannot_be_verified_and_leave_them() -> Non
     assert said.startswith("2 groups compared: none drifted, 1 cannot be verified, 0 wait for the quarantine; ")
     assert any(line.startswith("views url=/ views=-3 weight=-6 unknown events may have expired") for line in groups)
     assert command(site, "verify", "--repair", answer=lambda _: False).code == 4
-
     # Drift comes before what is unknown.
     site.spoil(VIEWS, "views", -2, url="/about")
     assert command(site, "verify").code == 1

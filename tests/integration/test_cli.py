@@ -88,7 +88,6 @@ def test_counts_and_how_far_they_are(shop: Shop) -> None:
     )
     assert [one["count"] for one in points["series"]] == [0, 6, 0]
     assert len(shop.run("events", "sale", "shop=a", "--all")["events"]) == 6
-
     facts = shop.run("describe")
     assert (facts["table"]["ttl"], facts["table"]["stream"]) == ("ttl", shop.arn)
     counted = [one for one in facts["shards"] if one["checkpoint moved"] is not None]
@@ -110,7 +109,6 @@ def test_ctrl_c_and_a_reader_that_has_enough_end_it_without_a_traceback(shop: Sh
     accepting.send_signal(signal.SIGINT)
     _, err = accepting.communicate(timeout=60)
     assert (accepting.returncode, err.strip().rpartition("\n")[2]) == (130, "error: interrupted")
-
     listing = shop.start("events", "sale", "shop=a", "--all")
     assert listing.stdout is not None
     listing.stdout.readline()

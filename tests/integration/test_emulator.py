@@ -127,7 +127,6 @@ def test_nothing_is_left_after_the_block(error: type[Exception] | None) -> None:
         assert emulator.directory.is_dir()
         if error:
             raise error
-
     assert not _listens(emulator.port)
     assert not emulator.directory.exists()
 
@@ -140,9 +139,7 @@ def test_nothing_is_left_when_the_caller_is_ended(ending: signal.Signals) -> Non
     with caller:
         assert _listens(port)
         assert runs(worker)
-
         os.kill(caller.pid, ending)
-
         assert caller.wait(60) != 0
         assert eventually(lambda: not (_listens(port) or runs(worker) or directory.exists()))
 
@@ -162,6 +159,5 @@ def test_a_failed_start_says_what_was_printed(monkeypatch: pytest.MonkeyPatch) -
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         monkeypatch.setattr("dynamodb_counters._dev.emulator._free_port", lambda _: taken.getsockname()[1])
-
         with pytest.raises(EmulatorError, match="already in use"), Emulator.start(max_seconds=600):
             pytest.fail("it must not start")

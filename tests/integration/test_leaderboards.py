@@ -61,12 +61,10 @@ def test_the_first_of_each_leaderboard(counters: Counters, scores: Counter) -> N
     for player, points in (("ann", 5), ("bob", -3), (LONG, 7), ("dan", 0), ("bob", 2)):
         add(player, points)
     add("eve", 100, "se")
-
     assert _top(counters, scores, 3) == [(LONG, 7), ("ann", 5), ("dan", 0)]
     assert _top(counters, scores, 10) == [(LONG, 7), ("ann", 5), ("dan", 0), ("bob", -1)]
     assert _top(counters, scores, 10, "se") == [("eve", 100)]
     assert _top(counters, scores, 10, "dk") == []
-
     counters.reset(scores, {"player": LONG, "country": "no"})
     add(LONG, 4)
     assert _top(counters, scores, 2) == [("ann", 5), (LONG, 4)]

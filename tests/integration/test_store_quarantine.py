@@ -83,7 +83,6 @@ def _hours(store: Store) -> Any:
 def test_a_poisoned_record_is_kept_and_its_neighbours_are_counted(store: Store, kind: str) -> None:
     batch = [_sale(100), {**POISON[kind]}, _sale(200)]
     batch[1]["dynamodb"] = {**POISON[kind]["dynamodb"], "SequenceNumber": "150"}
-
     assert store.deliver(batch, _SALES, _HOURS).quarantined == 1
     [entry] = store.counters.quarantined()
     # The declarations that can count it, do.
@@ -94,9 +93,7 @@ def test_a_poisoned_record_is_kept_and_its_neighbours_are_counted(store: Store, 
     assert (entry.shard, int(entry.sequence), entry.redriven) == (SHARD, 150, False)
     assert entry.reason
     assert entry.content["dynamodb"]["SequenceNumber"] == "150"
-
     again = store.deliver(batch, _SALES, _HOURS)
-
     assert (again.quarantined, again.updated) == (0, 0)
     assert len(list(store.counters.quarantined())) == 1
 
@@ -106,12 +103,10 @@ def test_a_sum_of_more_than_38_digits_is_quarantined_with_the_watermark(store: S
     large = _sale(1, amount=10**37)
     batch = [_sale(2, amount=Decimal("0.5"))]
     store.deliver([large], _SALES)
-
     assert (store.deliver(batch, _SALES).quarantined, _count(store)) == (1, 1)
     assert store.deliver(batch, _SALES).quarantined == 0
     [entry] = store.counters.quarantined()
     assert entry.content["numbers"] == {"n": "1", "sum": "0.5"}
-
     store.deliver([record(3, old=large["dynamodb"]["NewImage"])], _SALES)
     change = _redriven(store, entry)
     for _ in range(2):
@@ -149,23 +144,19 @@ def test_an_entry_that_is_there_stays_as_it_is(store: Store) -> None:
     [entry] = store.counters.quarantined()
     before = store.item(*entry.key)
     store.clock.now += 60
-
     # This process puts it again; another knows from the quarantine that it is there.
     assert aggregator.handle(event).quarantined == 0
     assert store.aggregator(_SALES).handle(event).quarantined == 0
-
     assert puts.count("quarantine") == 2
     assert store.item(*entry.key) == before
 
 
 def test_a_batch_whose_own_sum_has_more_than_38_digits_is_quarantined_and_holds_nothing_up(store: Store) -> None:
     batch = [_sale(1, amount=10**37), _sale(2, amount=Decimal("1E-30"))]
-
     assert [store.deliver(batch, _SALES).quarantined for _ in range(2)] == [1, 0]
     assert _count(store) == 0
     [entry] = store.counters.quarantined()
     assert entry.content["group"] == ["a"]
-
     store.deliver([_sale(3), _sale(4, shop="b")], _SALES)
     groups = store.counters.get_many([(_SALES, {"shop": shop}) for shop in "ab"], consistent=True)
     assert [group.measures for group in groups] == [{"n": 1, "sum": 1}] * 2
@@ -181,7 +172,6 @@ def test_an_attribute_that_was_made_no_number_blocks_nothing_else(engine: Engine
         UpdateExpression="SET n = :text",
         ExpressionAttributeValues={":text": {"S": "three"}},
     )
-
     assert store.deliver([_sale(3), _sale(4, shop="b")], _SALES).quarantined == 1
     assert store.counters.get(_SALES, {"shop": "b"}, consistent=True).measures["n"] == 2
 
@@ -212,9 +202,7 @@ def _waits_record_by_record(store: Store) -> None:
     """The item takes nothing: each record of it has an entry, however often and cut however they are delivered."""
     before = store.item("URL#a", "STATISTICS")
     deliveries = [_BATCH, _BATCH[:2], _BATCH, [*_BATCH, record(4, image("view", url="b", id="4"))]]
-
     assert [store.deliver(batch, _VIEWS).quarantined for batch in deliveries] == [2, 0, 0, 0]
-
     assert store.item("URL#a", "STATISTICS") == before
     assert _counts_by_url(store) == [10, 2]
     entries = sorted(store.counters.quarantined(), key=lambda entry: entry.sequence)
@@ -226,9 +214,7 @@ def test_an_item_of_400_kb_that_takes_no_watermark_holds_nothing_up(store: Store
     full = {**_ITEM, "note": {"S": ""}}
     full["note"] = {"S": "x" * (_MOST_BYTES - item_bytes(full))}
     store.client.put_item(TableName=store.name, Item=full)
-
     _waits_record_by_record(store)
-
     store.client.update_item(TableName=store.name, Key=_KEY, UpdateExpression="REMOVE note")
     again = _redrive_all(store)
     for _ in range(2):
@@ -243,9 +229,7 @@ def test_a_spoiled_watermark_holds_nothing_up(engine: Engine, store: Store, spoi
     if engine.name == "moto" and "B" not in spoiled:
         pytest.skip("moto compares values of two types with a TypeError")
     store.client.put_item(TableName=store.name, Item={**_ITEM, Watermark(SHARD).name: spoiled})
-
     _waits_record_by_record(store)
-
     again = _redrive_all(store)
     for _ in range(2):
         store.deliver(again, _VIEWS, shard=OTHER_SHARD)
@@ -257,9 +241,7 @@ def test_a_score_that_is_a_text_holds_nothing_up(engine: Engine, store: Store) -
         pytest.skip("moto takes a text in an index of numbers")
     ranked = replace(_VIEWS, ranking=Ranking("n", "TOP"))
     store.client.put_item(TableName=store.name, Item={**_ITEM, "_score": {"S": "taken"}})
-
     assert [store.deliver(_BATCH, ranked).quarantined for _ in range(3)] == [2, 0, 0]
-
     assert _counts_by_url(store, ranked) == [10, 1]
 
 
@@ -314,7 +296,6 @@ def test_rows_of_others_stay_in_a_whole_chunk_in_quarantine(store: Store) -> Non
     [chunk] = [item for item in store.items() if "_chunk" in item]
     unreadable = Unfoldable(f"{10**21:040}", "NewImage", record(10**21, chunk), "a later version reads it")
     assert Quarantine(store.table, 90.0 * DAY).keep(SHARD, [unreadable]) == 1
-
     [entry] = store.counters.quarantined()
     assert store.counters.redrive(entry)
     found = store.counters.erase(PACKED, {"client": "ann"}, counts="take_back")
@@ -333,7 +314,6 @@ def test_a_record_of_which_only_the_key_was_kept_is_found(store: Store) -> None:
     bare = record(10**21)
     bare["dynamodb"]["Keys"] = keys
     assert store.deliver([bare], _sums(SALE)).quarantined == 1
-
     assert all(map(store.counters.redrive, store.counters.quarantined()))
     assert store.counters.erase(SALE, {"client": "ann"}, counts="keep").quarantined == 1
     assert "ann" not in _stored(store)
