@@ -18,7 +18,7 @@ from dynamodb_counters._dev import server
 from dynamodb_counters.errors import BackfillError
 from dynamodb_counters.handlers.verifier import LONGEST, work_on_schedule
 from simulation.world import QUARANTINE_SECONDS, World
-from tests.exactly_once.test_runs import NUMBER, ORDER, REVENUE, Older, Orders, world
+from tests.exactly_once.test_runs import NUMBER, ORDER, REVENUE, Orders, described, older, world
 from tests.unit.cli.in_process import Done, run
 
 __all__ = ["world"]
@@ -64,21 +64,13 @@ def test_backfill_counts_what_the_table_held(changed: Orders) -> None:
     assert (again.code, lines(again.out)) == (0, ["Nothing to backfill: all count all there is."])
 
 
-def test_a_dry_run_says_what_would_be_backfilled_and_writes_nothing(changed: Orders) -> None:
-    before = sorted(map(str, changed.table.items()))
-    done = command(changed, "backfill", "--dry-run")
-    assert done.code == 0
-    assert done.out.startswith(f"would backfill orders: {len(before)} items, ")
-    assert sorted(map(str, changed.table.items())) == before
-
-
 def test_a_distinct_is_backfilled_with_its_members() -> None:
     world = Orders(BUYERS, founds=False)
     for number in range(10):
         world.order(number, 10, f"customer{number % 5}")
     # The stream shows none to an aggregator that the table takes for its first.
     world.skip()
-    world.process(Older(world.table, minutes=0)).handle({})
+    world.process(older(world.table, minutes=0)).handle({})
     assert world.read(BUYERS.total) == ({"distinct": 0}, True)
     done = command(world, "backfill", "buyers", "--yes", "--json")
     assert (done.code, done.document["names"]) == (0, ["buyers", "buyers-members"])
@@ -101,12 +93,15 @@ def test_a_name_is_dropped_once_no_process_can_count_in_it(changed: Orders) -> N
     assert "expected one that the table counts: revenue" in command(changed, "drop", "orders", "--yes").err
 
 
-def test_a_backfill_asks_first(changed: Orders) -> None:
-    asked: list[str] = []
+def test_a_backfill_asks_first_and_a_dry_run_says_what_would_be_done(changed: Orders) -> None:
+    before, asked = sorted(map(str, changed.table.items())), list[str]()
+    done = command(changed, "backfill", "--dry-run")
+    assert (done.code, done.out.partition(", ")[0]) == (0, f"would backfill orders: {len(before)} items")
     assert command(changed, "backfill", answer=asked.append).code == 1
     assert asked[0].startswith("Backfill orders: 19 items, ")
     refused = command(changed, "backfill")
     assert (refused.code, lines(refused.err)) == (2, ["error: no terminal to ask at: pass --yes"])
+    assert sorted(map(str, changed.table.items())) == before
 
 
 @pytest.mark.parametrize("sleeps", [1, 100, 121])
@@ -134,14 +129,8 @@ def test_verify_lists_differences_and_repair_adds_them_once(world: Orders) -> No
     world.spoil(REVENUE, "total", 5, customer="ann")
     found = command(world, "verify", "--json")
     assert (found.code, found.document["compared"], "repaired" in found.document) == (1, 1, False)
-    [difference] = found.document["differences"]
-    assert difference == {
-        "declaration": "revenue",
-        "values": {"customer": "ann"},
-        "missing": {"total": -5},
-        "verdict": "drifted",
-        "reason": None,
-    }
+    drift = {"missing": {"total": -5}, "verdict": "drifted", "reason": None}
+    assert found.document["differences"] == [{"declaration": "revenue", "values": {"customer": "ann"}, **drift}]
     looked = command(world, "verify")
     assert looked.code == 1
     assert "revenue customer=ann total=-5 drifted -" in lines(looked.out)
@@ -251,13 +240,10 @@ def test_a_verification_that_another_process_is_opening_is_left_alone(verified: 
     invoke(verified, begins=True)
     [run] = open_runs(verified)
     # As it is until the process that opens it has entered the first phase.
-    verified.write({**verified.store.read_item(run_key(run)), "phase": {"S": "opening"}})
-    assert invoke(verified) is None
-    assert open_runs(verified) == [run]
-
-
-def test_a_verification_that_does_not_end_is_given_up(verified: Orders) -> None:
-    invoke(verified, begins=True)
+    verified.write({**(item := verified.store.read_item(run_key(run))), "phase": {"S": "opening"}})
+    assert (invoke(verified), open_runs(verified)) == (None, [run])
+    # One that does not end is given up.
+    verified.write(item)
     verified.clock.advance(LONGEST + 400)
     with pytest.raises(BackfillError, match="it has not ended in 20 hours"):
         invoke(verified)
@@ -265,20 +251,6 @@ def test_a_verification_that_does_not_end_is_given_up(verified: Orders) -> None:
 
 
 # In an emulator that runs all that counts its tables, runs begin at once, and stay exact; elsewhere they wait
-
-
-class Alone:
-    """A client whose answers say that the emulator is alone."""
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-    def describe_table(self, **request: Any) -> Any:
-        headers = {EMULATOR_HEADER: "alone"}
-        return {**self._client.describe_table(**request), "ResponseMetadata": {"HTTPHeaders": headers}}
 
 
 class Function(Aggregator):
@@ -293,7 +265,9 @@ class Function(Aggregator):
 
 
 def emulated(emulator: World, *arguments: str) -> Done:
-    return command(emulator, *arguments, client=Alone(emulator.table))
+    """Run a command where answers say that the emulator is alone."""
+    headers = {"ResponseMetadata": {"HTTPHeaders": {EMULATOR_HEADER: "alone"}}}
+    return command(emulator, *arguments, client=described(emulator.table, lambda answer: answer | headers))
 
 
 @pytest.fixture
@@ -321,10 +295,6 @@ def test_a_backfill_and_a_verification_take_seconds_and_are_exact(emulator: Orde
     began = emulator.clock.now
     assert emulated(emulator, "verify").code == 0
     assert emulator.clock.now < began + 15
-
-
-def test_where_no_answer_says_so_a_run_waits_for_other_processes(emulator: Orders) -> None:
-    assert lines(command(emulator, "backfill", "--yes", "--json").err)[0] == "waiting: 0 of 240 s"
 
 
 @pytest.mark.parametrize("command", ["drop", "backfill"])

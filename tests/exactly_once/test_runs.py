@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime, timedelta
+from itertools import zip_longest
 from typing import Any
 
 import pytest
@@ -21,12 +22,12 @@ from dynamodb_counters._control.registry import FILLING, write_registry
 from dynamodb_counters._control.run_items import Run, RunLogs, typed_runs
 from dynamodb_counters._declarations import Declarable
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import changes_of
+from dynamodb_counters._fold.records import Change, changes_of
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters._timeline.tiers import DAY, HOUR
 from dynamodb_counters.errors import BackfillError, CommitError
-from simulation.faults.hooked_client import failing
+from simulation.faults.hooked_client import HookedClient, failing
 from simulation.memory.client_errors import failure
 from simulation.world import World, interrupt, reach
 from tests.unit.fold.streams import NOW, record
@@ -82,37 +83,28 @@ def world() -> Orders:
     return world
 
 
-class Older:
+def described(client: Any, change: Callable[[Any], Any]) -> HookedClient:
+    """A client of a table that is described otherwise."""
+    return HookedClient(client, lambda name, send, _: change(send()) if name == "describe_table" else send())
+
+
+def older(client: Any, minutes: int, hours: float = 0.0) -> HookedClient:
     """A client of a table that was there before its stream, by some minutes; both began `hours` before the world."""
-
-    def __init__(self, client: Any, minutes: int, hours: float = 0.0) -> None:
-        self._client = client
-        self._minutes = minutes
-        self._hours = hours
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-    def describe_table(self, **request: Any) -> Any:
-        described = self._client.describe_table(**request)["Table"]
-        began = datetime(2026, 11, 20, 10, 0, 0, 123000, tzinfo=UTC) - timedelta(hours=self._hours)
-        label = (began + timedelta(minutes=self._minutes)).replace(tzinfo=None).isoformat(timespec="milliseconds")
-        return {"Table": {**described, "CreationDateTime": began, "LatestStreamLabel": label}}
+    began = datetime(2026, 11, 20, 10, 0, 0, 123000, tzinfo=UTC) - timedelta(hours=hours)
+    label = (began + timedelta(minutes=minutes)).replace(tzinfo=None).isoformat(timespec="milliseconds")
+    times = {"CreationDateTime": began, "LatestStreamLabel": label}
+    return described(client, lambda answer: {"Table": answer["Table"] | times})
 
 
-@pytest.mark.parametrize(
-    ("minutes", "hours", "is_whole"),
-    [(60, 0, False), (0, 0, True), (0, 22.5, True), (0, 23.5, False), (0, 24.5, False), (0, 5000, False)],
-)
-def test_a_table_that_is_older_than_what_its_stream_shows_is_not_whole(
-    minutes: int, hours: float, *, is_whole: bool
-) -> None:
+@pytest.mark.parametrize(("minutes", "hours"), [(60, 0), (0, 0), (0, 22.5), (0, 23.5), (0, 24.5), (0, 5000)])
+def test_a_table_that_is_older_than_what_its_stream_shows_is_not_whole(minutes: int, hours: float) -> None:
     world = Orders(NUMBER, founds=False)
     world.order(1)
     world.skip()
     world.order(2)
-    world.aggregator = world.process(Older(world.table, minutes, hours))
+    world.aggregator = world.process(older(world.table, minutes, hours))
     world.deliver_new()
+    is_whole = minutes == 0 and hours < 23
     assert world.read(NUMBER)[1] is is_whole
     if not is_whole:
         world.fill()
@@ -148,15 +140,12 @@ def test_a_sample_of_the_groups_is_compared_and_the_same_one_each_time(world: Or
         world.spoil(REVENUE, "total", 5, customer=f"customer{number}")
     world.deliver_new()
 
-    def compared(sample: float) -> tuple[int, set[str]]:
-        verifying = world.verification(sample=sample)
+    found = [world.verification(sample=sample) for sample in (0.3, 1.0, 0.3)]
+    for verifying in found:
         list(verifying.steps())
-        return verifying.compared, {str(each.group) for each in verifying.differences}
-
-    (few, some), (all_of_them, whole) = compared(0.3), compared(1.0)
-    assert (5 < few < 25, all_of_them > 40, len(whole)) == (True, True, 40)
-    assert some < whole
-    assert compared(0.3) == (few, some)
+    groups = [{str(each.group) for each in verifying.differences} for verifying in found]
+    assert (5 < found[0].compared < 25, found[1].compared > 40, len(groups[1])) == (True, True, 40)
+    assert groups[0] == groups[2] < groups[1]
 
 
 def test_a_difference_that_another_process_has_repaired_is_not_repaired_again(world: Orders) -> None:
@@ -213,53 +202,35 @@ CUSTOMERS = Aggregate("customers", PER_CUSTOMER, pk="CUSTOMERS", sk="NUMBER", me
 
 
 def test_a_scan_goes_on_from_another_that_read_the_same_page(world: Orders) -> None:
-    run = Run("b1", "backfill", 0, ("revenue",))
-    table = world.store
-    scans = [
-        Scan(
-            table=table,
-            sources=(Source(table, (PK, SK)),),
-            run=run,
-            plan=Plan((REVENUE,)),
-            segments=1,
-            page_items=page_items,
-            quarantine=Quarantine(table, DAY),
-            spend=lambda _: None,
-        ).rounds()
-        for page_items in (3, 5, 7)
-    ]
+    table, run = world.store, Run("b1", "backfill", 0, ("revenue",))
+    common: dict[str, Any] = {"table": table, "run": run, "sources": (Source(table, (PK, SK)),), "segments": 1}
+    common |= {"plan": Plan((REVENUE,)), "quarantine": Quarantine(table, DAY), "spend": lambda _: None}
+    scans = [Scan(**common, page_items=page_items).rounds() for page_items in (3, 5, 7)]
     total = sum("customer" in item or item.get("_type") == {"S": "revenue"} for item in world.table.items())
-    for scan in scans:
-        next(scan)
-    read: dict[int, int] = {}
-    while scans:
-        for scan in list(scans):
-            scanned = next(scan, None)
-            if scanned is None:
-                scans.remove(scan)
-            else:
-                read[id(scan)] = scanned
-    held = [item for item in world.table.items() if item[PK] == {"S": f"CHECKPOINT#run~{run.id}~scan~0"}]
-    counted = [int(page["items"]["N"]) for page in held]
-    items = counted[-1]
+    # Side by side, each to its end.
+    read = {max(scanned) for scanned in zip(*zip_longest(*scans, fillvalue=0), strict=True)}
+    pages = [item for item in world.table.items() if item[PK] == {"S": f"CHECKPOINT#run~{run.id}~scan~0"}]
+    counted = [int(page["items"]["N"]) for page in pages]
     assert counted == sorted(counted)
-    assert (set(read.values()), total <= items) == ({items}, True)
+    assert (read, total <= counted[-1]) == ({counted[-1]}, True)
+
+
+def created(*late: float) -> list[Change]:
+    """Changes of an item that follow each other, though they are dated otherwise."""
+    key = {"pk": {"S": "ORDER#1"}, "sk": {"S": "ORDER"}}
+    return changes_of([record(100 + place, key, created=NOW + by) for place, by in enumerate(late)])
 
 
 def test_a_cut_stays_where_it_is_though_times_of_creation_do_not_grow(world: Orders) -> None:
     """https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_StreamRecord.html: approximate."""
-    key = {"pk": {"S": "ORDER#1"}, "sk": {"S": "ORDER"}}
-    late = (1, -1, -2)
-    first, second, third = changes_of([record(100 + place, key, created=NOW + by) for place, by in enumerate(late)])
+    first, second, third = created(1, -1, -2)
     assert RunLogs(world.store).cut(RUN, "shard", [first, second]) == first.sequence
     assert RunLogs(world.store).cut(RUN, "shard", [second, third]) == first.sequence
 
 
 def test_a_record_long_after_the_cut_stays_past_it_though_the_next_one_is_dated_earlier(world: Orders) -> None:
     """The cut is not written when the first of them comes, which may come again."""
-    key = {"pk": {"S": "ORDER#1"}, "sk": {"S": "ORDER"}}
-    first, second = changes_of([record(100 + place, key, created=NOW + SKEW + by) for place, by in enumerate((1, -1))])
-    logs = RunLogs(world.store)
+    (first, second), logs = created(SKEW + 1, SKEW - 1), RunLogs(world.store)
     assert logs.cut(RUN, "shard", [first]) == first.sequence
     assert logs.cut(RUN, "shard", [second]) == second.sequence
     assert logs.cut(RUN, "shard", [first]) == first.sequence
@@ -314,24 +285,23 @@ def refuse(world: Orders) -> None:
                 world.deliver(records, shard, by=by)
 
 
-def test_records_logged_but_not_counted_yet_are_no_drift(world: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
+def checkpoint(world: Orders) -> None:
+    """Count what is new, to the end of its window; then the group loses its watermarks."""
+    for shard, records in world.skip().items():
+        if records:
+            world.deliver(records, shard)
+            world.end_window(records, shard)
+    item = world.item(world.group_item(REVENUE, customer="ann")) or {}
+    world.write({name: value for name, value in item.items() if not name.startswith("_w")})
+
+
+@pytest.mark.parametrize("meanwhile", [refuse, checkpoint])
+def test_records_that_are_logged_alone_or_that_a_checkpoint_covers_are_no_drift(
+    world: Orders, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[Orders], None]
+) -> None:
     def late() -> None:
         world.order(60, 5)
-        refuse(world)
-
-    interrupt(monkeypatch, Verification, "_finish", late)
-    assert world.missing() == []
-
-
-def test_records_that_a_checkpoint_covers_need_no_watermark(world: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
-    def late() -> None:
-        world.order(60, 5)
-        for shard, records in world.skip().items():
-            if records:
-                world.deliver(records, shard)
-                world.end_window(records, shard)
-        item = world.item(world.group_item(REVENUE, customer="ann")) or {}
-        world.write({name: value for name, value in item.items() if not name.startswith("_w")})
+        meanwhile(world)
 
     interrupt(monkeypatch, Verification, "_finish", late)
     assert world.missing() == []
@@ -398,10 +368,8 @@ def test_a_shard_of_few_keys_is_met_by_a_heartbeat_before_long(world: Orders) ->
 
 
 def test_the_slowest_shard_is_waited_for() -> None:
+    """Children of one that has acknowledged the run need not."""
     assert Lineage({"one": "", "two": ""}, frozenset({"one", "two"})).waiting({"one": True, "two": False}) == ["two"]
-
-
-def test_children_of_a_shard_that_has_acknowledged_a_run_need_not() -> None:
     lineage = Lineage({"parent": "", "child": "parent", "grandchild": "child"}, frozenset({"grandchild"}))
     assert lineage.waiting({"parent": True}) == []
 
@@ -414,9 +382,11 @@ def test_the_second_of_two_writes_of_the_registry_is_refused(world: Orders) -> N
     assert world.registry.runs == (run,)
 
 
-def split_while_groups_are_read(world: Orders, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
-    """Have a shard split, and its children counted, each time before groups are read."""
-    read_groups, splits = Verification._read, iter(range(times))
+@pytest.mark.parametrize("times", [1, 10])
+def test_shards_that_split_while_groups_are_read_make_no_drift_and_are_not_read_for_ever(
+    world: Orders, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    read, splits = Verification._read, iter(range(times))
 
     def late(self: Any, refs: Any) -> Any:
         if next(splits, None) is not None:
@@ -424,25 +394,13 @@ def split_while_groups_are_read(world: Orders, monkeypatch: pytest.MonkeyPatch, 
                 world.table.stream.split(shard)
             world.order(60, 5)
             world.deliver_new()
-        return read_groups(self, refs)
+        return read(self, refs)
 
     monkeypatch.setattr(Verification, "_read", late)
-
-
-def test_records_of_a_shard_that_began_while_groups_were_read_are_no_drift(
-    world: Orders, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    split_while_groups_are_read(world, monkeypatch, times=1)
-    verifying = world.verify()
-    assert (verifying.differences, verifying.compared) == ([], 1)
-
-
-def test_a_verification_does_not_read_for_ever_while_shards_split(
-    world: Orders, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    split_while_groups_are_read(world, monkeypatch, times=10)
-    with pytest.raises(BackfillError, match="splitting its shards all the time"):
-        list(world.verification().steps())
+    endless = pytest.raises(BackfillError, match="splitting its shards all the time")
+    with endless if times == 10 else nullcontext():
+        verifying = world.verify()
+        assert (verifying.differences, verifying.compared) == ([], 1)
 
 
 # Waits
