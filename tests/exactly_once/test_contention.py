@@ -176,7 +176,6 @@ def test_a_flood_costs_in_proportion_and_stops_nothing() -> None:
 
 # Rules of AWS that simulators follow: each has its switch, and its guard or the reason why it needs none
 
-
 SOLD = Aggregate("sales", SALE, pk="SOLD", sk="ALL", measures={"n": Count()})
 
 
@@ -217,7 +216,6 @@ def test_a_stream_that_is_enabled_again_counts_on(late: bool) -> None:
 
 
 # Increments and resets: none counts twice, and what may have counted says so
-
 
 _SITE = Counter("site", pk="SITE", sk="SITE", n=Count())
 

@@ -31,7 +31,6 @@ PACKED = replace(PLAIN, version=None, packed=Packed("at", timedelta(minutes=10))
 KINDS = {"plain": PLAIN, "packed": PACKED}
 WRITES = ("put_item", "update_item", "delete_item")
 
-
 MEASURES: Any = {"sales": Count(), "amount": Sum("amount")}
 BOTH = pytest.mark.parametrize("counts", ["keep", "take_back"])
 OF_EACH_KIND = pytest.mark.parametrize("kind", KINDS)
@@ -282,9 +281,6 @@ def test_a_log_that_has_lost_a_chunk_is_erased_all_the_same_and_not_written(coun
     world.forget("ann", counts)
     assert "ann" not in stored(world)
     assert len(world.chunks()) == 1
-
-
-# Entries of the quarantine
 
 
 VALUES = {"url": "/" + "u" * 3000, "time": "1", "client": "ann"}

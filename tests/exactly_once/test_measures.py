@@ -89,9 +89,6 @@ def _pages(counters: CountersInMemory, name: str) -> list[dict[str, Any]]:
     return [item for item in counters._tables[0].items() if item["sk"]["S"].startswith(f"{PAGE_PREFIX}{name}#")]
 
 
-# Active members
-
-
 def _users(source: Event = VIEW, **changes: Any) -> ActiveMembers:
     arguments: dict[str, Any] = {"by": "url", "member": "client", "time": "time", "longest": LONGEST * DAY, **changes}
     return ActiveMembers("users", source, **arguments)
@@ -209,9 +206,6 @@ def test_a_member_that_is_active_on_many_days_keeps_one_page() -> None:
     assert gaps == [{1: 1}] * 99
 
 
-# Levels
-
-
 def _level(events: Iterable[dict[str, Any]], at: datetime) -> Decimal:
     return Decimal(sum(each["seats"] for each in events if datetime.fromisoformat(each["time"]) < at))
 
@@ -250,8 +244,6 @@ def test_a_count_has_no_level() -> None:
     with counters_in_memory([jobs]) as counters, expected:
         counters.window(jobs).integral(START, START + DAY)
 
-
-# Percentiles
 
 SHARES = (0, 0.01, 0.5, 0.9, 0.99, 0.999, 1)
 ERRORS = ("0.001", "0.01", "0.05", "0.5")
@@ -325,9 +317,6 @@ def test_a_unit_whose_page_has_split_is_read_whole() -> None:
         assert one.count == 100
 
 
-# Extremes
-
-
 def test_texts_are_in_the_order_of_their_numbers_and_times() -> None:
     rng, numbers = random.Random(1), [Decimal(text) for text in ("0", "1", "1.5", "10", "100", "9.9E125", "1E-130")]
     while len(numbers) < 2000:
@@ -378,8 +367,6 @@ def test_extremes_are_those_of_the_events_there_are(seed: int, source: Event) ->
         assert [(each.value, each.items, each.shown) for each in counters.extremes(sizes)] == expected
 
 
-# Verification
-
 SEEN = (
     Percentiles("sizes", ONCE, by="url", attribute="bytes"),
     Percentiles("hourly", ONCE, by="url", attribute="bytes", time="at"),
@@ -423,7 +410,6 @@ def test_numbers_that_a_measure_lacks_are_found_and_repaired(name: str) -> None:
 
 
 # The table of docs/measures.md: a cell that schedules do not prove is derived by doing it
-
 
 BEGIN: Final = datetime(2026, 11, 15, tzinfo=UTC)
 END: Final = BEGIN + 5 * DAY

@@ -164,7 +164,6 @@ def test_items_that_are_not_counted_for_their_type_are_reported() -> None:
 
 # Items that a process has updated lately are updated many at once; what that does not settle, one by one
 
-
 SHOP_SALE = Event("sale", pk="SHOP_SALE#{id}", sk="SHOP_SALE")
 BY_SHOP = Aggregate("by_shop", SHOP_SALE, pk="SHOP#{shop}", sk="SALES", n=Count(), cents=Sum("cents"))
 NUMBER_OF_SHOPS = 60

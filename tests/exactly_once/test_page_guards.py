@@ -241,9 +241,6 @@ def test_a_page_moves_past_what_a_group_that_is_a_text_cannot_take(world: World)
     assert entry.content["numbers"] == {"views": "2"}
 
 
-# Pages as wide as they are
-
-
 def _event(url: str, client: str = "c", **values: Any) -> dict[str, Any]:
     return {"url": url, "client": client, "time": START.isoformat(), "size": 7, "revision": 1, **values}
 

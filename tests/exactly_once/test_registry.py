@@ -213,9 +213,6 @@ def test_two_backfills_of_one_name_do_not_disturb_each_other() -> None:
     assert world.read(REVENUE, customer="bob") == ({"total": 10}, True)
 
 
-# Each guard alone
-
-
 def test_only_one_process_founds_a_table() -> None:
     world = Orders(NUMBER, founds=False)
     process(world, REVENUE, before=lambda: world.sell(2)).handle({})
@@ -466,7 +463,6 @@ def test_a_drop_that_broke_off_ends_although_something_counts_the_name_since() -
 
 
 # Direct counts: what counts without the stream asks the registry, and touches no item of another name
-
 
 SALE = Event("sale", pk="SALE#{id}", sk="SALE")
 SHOPS = Aggregate("shops", SALE, pk="SHOP#{shop}", sk="ALL", measures={"n": Count()})

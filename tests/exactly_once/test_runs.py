@@ -191,9 +191,6 @@ def test_events_that_a_transaction_counts_long_after_the_cut_are_not_early() -> 
     assert (verifying.differences, verifying.compared > 0) == ([], True)
 
 
-# Guards, one at a time
-
-
 __all__ = ["world"]
 
 RUN = Run("b1", "backfill", NOW, ("revenue",))
@@ -402,8 +399,6 @@ def test_shards_that_split_while_groups_are_read_make_no_drift_and_are_not_read_
         verifying = world.verify()
         assert (verifying.differences, verifying.compared) == ([], 1)
 
-
-# Waits
 
 _DECLARED: dict[str, Declarable] = {
     "one group": Aggregate("orders", ORDER),

@@ -238,8 +238,6 @@ def test_a_page_that_splits_crosses_no_line() -> None:
     assert sorted(item["group"]["M"]["url"]["S"] for item in world.items("_crossing")) == list("abcdefgh")
 
 
-# Over time
-
 OF_EACH_LAYOUT = pytest.mark.parametrize("usage", [VIEWS, PAGED], ids=["items", "pages"])
 
 
@@ -292,9 +290,6 @@ def test_a_group_that_expires_crosses_nothing() -> None:
     assert world.crossings() == [("2", "up")]
 
 
-# What other code has spoiled
-
-
 def test_items_that_other_code_has_spoiled_cross_nothing_and_hold_up_nothing() -> None:
     rng = random.Random(0)
     levels = [-1, 0, Decimal("1E-130"), 10**37, Decimal("9.9E+125")]
@@ -325,7 +320,6 @@ def test_each_change_that_a_spoiled_item_keeps_from_crossing_is_counted() -> Non
 
 
 # Deliveries: counting goes on while EventBridge refuses, and at the limits of numbers
-
 
 CALL = Event("call", key="id", version="revision")
 USAGE = Aggregate("usage", CALL, pk="USAGE#{customer}", sk="USAGE")

@@ -124,9 +124,6 @@ def tagged(declared: Aggregate = TAGS) -> tuple[Views, dict[str, Any]]:
     return world, world.view(tags=["a", "b", "c"])
 
 
-# Verification
-
-
 @pytest.mark.parametrize("retention", [None, timedelta(days=35)], ids=["for good", "expires"])
 @pytest.mark.parametrize("by", [-2, 0, 5])
 def test_a_group_waits_for_the_quarantine_whatever_it_lacks(retention: timedelta | None, by: int) -> None:
@@ -178,9 +175,6 @@ def test_a_group_for_which_nothing_waits_is_repaired_while_others_wait() -> None
         "4 groups compared: none drifted, 0 cannot be verified, 3 wait for the quarantine; "
     )
     assert world.tags("abcd") == [0, 0, 0, 1]
-
-
-# Discards
 
 
 @OF_EACH_KIND
@@ -248,9 +242,6 @@ def test_what_was_discarded_waits_again_after_a_backfill_and_is_repaired_by_code
     assert verifying.repair() == (6, 0)
     assert world.tags() == [1, 1, 1]
     assert world.missing() == []
-
-
-# Erasures
 
 
 @pytest.mark.parametrize("on_expiry", ["keep", "subtract"])
@@ -349,10 +340,8 @@ def test_what_is_redriven_and_erased_during_a_verification_is_no_drift(kind: str
 
 # Backfills: what one has met waits for nothing, and what it cannot fold waits as ever
 
-
 PRICED = replace(REVENUE, where=Attr("price").exists())
 FEES = Aggregate("fees", ORDER, pk="FEES", sk="ALL", measures={"fees": Sum("price"), "orders": Count()})
-
 
 COUNTED = (replace(REVENUE, measures={"total": Count()}), replace(FEES, measures={"orders": Count()}))
 ORDER_TAGS = Aggregate("tags", ORDER, pk="TAG#{tags[]}", sk="ALL", measures={"orders": Count()}, max_groups=2)

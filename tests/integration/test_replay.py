@@ -33,7 +33,6 @@ VISIT: Final = Event("visit", key="id")
 BY_ID: Final = Aggregate("by_id", VISIT, by="id", measures={"visits": Count()})
 SHOP: Final = Counter("shop", n=Count(), ranking=Ranking(measure="n", leaderboard="SHOPS"))
 
-
 _METERED: Final = ("put_item", "update_item", "delete_item", "query", "scan")
 """Local says what they take, as DynamoDB documents it."""
 
