@@ -24,16 +24,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 AXE = PROJECT / "node_modules" / "axe-core" / "axe.min.js"
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+FLAGS = [f"--disable-{part}" for part in ("gpu", "quic", "background-networking", "component-update", "sync")]
+FLAGS += ["--headless", "--no-sandbox", "--no-first-run"]
 
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,14 +44,12 @@ VIEWS = [
     *((f"10.0.1.{n % 4}", f"20/May/2015:09:{n // 60:02}:{n % 60:02} +0000", "/busy") for n in range(121)),
     ("10.0.1.0", "19/May/2015:09:00:00 +0000", "/busy"),
 ]
-BEFORE_THE_WINDOW = (VIEWS[0], VIEWS[-1])
+
 REPEATED = ("10.0.0.1", "20/May/2015:10:30:59 +0000", "/a#T#2015#CID#")
 GARBAGE = [
-    "",
-    "garbage",
+    *("", "garbage", "\udcff\udcfe"),
     '::1 - - [20/May/2015:10:30:59 +0000] "GET /with spaces HTTP/1.1" 200 512',
     '::1 - - [19/May/2015:10:30:59 +0000] "-" 408 -',
-    "\udcff\udcfe",
 ]
 
 
@@ -115,15 +114,10 @@ def demonstration(tmp_path: Path, *arguments: str) -> Iterator[Run]:
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     output, errors = tmp_path / "output", tmp_path / "errors"
+    options: Any = {"cwd": PROJECT, "env": {**os.environ, "TMPDIR": str(temporary)}, "text": True}
     with output.open("w") as out, errors.open("w") as err:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "demo", *arguments],
-            cwd=PROJECT,
-            env={**os.environ, "TMPDIR": str(temporary)},
-            stdout=out,
-            stderr=err,
-            text=True,
-        )
+        command = [sys.executable, "-m", "demo", *arguments]
+        process = subprocess.Popen(command, stdout=out, stderr=err, **options)
     try:
         yield Run(process, temporary, output, errors)
     finally:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
 
 from dynamodb_counters._dev.cdk import bootstrap
 from dynamodb_counters._dev.emulator import Emulator
+from tests.integration.waiting import execute
 from tests.unit.infra.support import PROJECT
 
 pytestmark = pytest.mark.e2e
@@ -18,14 +18,8 @@ pytestmark = pytest.mark.e2e
 def test_the_smoke_test_is_as_expected_and_leaves_nothing() -> None:
     with Emulator.start(max_seconds=600) as emulator:
         bootstrap(emulator)
-        done = subprocess.run(
-            [sys.executable, "-m", "demo.aws_smoke", "--yes", "--patience", "120"],
-            cwd=PROJECT,
-            env=emulator.environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        command = [sys.executable, "-m", "demo.aws_smoke", "--yes", "--patience", "120"]
+        done = execute(command, cwd=PROJECT, env=emulator.environment())
         told = done.stdout + done.stderr
         assert done.returncode == 0, told
         assert ", 0 differ, " in done.stdout, told

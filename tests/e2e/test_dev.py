@@ -11,11 +11,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.e2e.demonstration import PATIENCE_SECONDS, PROJECT, Run
-from tests.integration.waiting import eventually
+from tests.integration.waiting import eventually, execute
 
 pytestmark = pytest.mark.e2e
 
@@ -69,15 +70,9 @@ def app(tmp_path: Path) -> Path:
 @pytest.mark.night
 def test_an_app_is_deployed_counted_changed_and_gone(app: Path, tmp_path: Path) -> None:
     printed, temporary = tmp_path / "printed", tmp_path / "tmp"
+    options: Any = {"cwd": app, "env": _environment(temporary), "stderr": subprocess.STDOUT, "text": True}
     with printed.open("wb") as output:
-        process = subprocess.Popen(
-            [*_COUNTERS, "dev", "--port", "0"],
-            cwd=app,
-            env=_environment(temporary),
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        process = subprocess.Popen([*_COUNTERS, "dev", "--port", "0"], stdout=output, **options)
     run = Run(process, temporary, printed, printed)
     try:
         port = int(run.wait_for(r"http://127\.0\.0\.1:(\d+)", printed)[1])
@@ -85,14 +80,8 @@ def test_an_app_is_deployed_counted_changed_and_gone(app: Path, tmp_path: Path) 
         exports = dict(re.findall(r"^export (\w+)=(.*)$", printed.read_text(), re.MULTILINE))
 
         def counters(*arguments: str) -> str:
-            done = subprocess.run(
-                [*_COUNTERS, *arguments],
-                env=_environment(temporary) | exports,
-                cwd=app,
-                capture_output=True,
-                text=True,
-                check=True,
-            )
+            done = execute([*_COUNTERS, *arguments], env=_environment(temporary) | exports, cwd=app)
+            assert done.returncode == 0, done.stderr
             return done.stdout
 
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
+from tests.integration.waiting import execute
+
 PROJECT = Path(__file__).resolve().parents[2]
 
 FOREIGN_APP = """
@@ -50,12 +52,7 @@ print(json.dumps([cdk_dynamodb_counters.__file__, dynamodb_counters.__file__, *s
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("dist")
-    done = subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(output), str(PROJECT)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = execute([sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", output, PROJECT])
     assert done.returncode == 0, done.stdout + done.stderr
     [built] = output.glob("*.whl")
     return built
@@ -67,10 +64,8 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("foreign") / "venv"
     venv.create(home, with_pip=False)
     interpreter = home / "bin" / "python"
-    subprocess.run(
-        [sys.executable, "-m", "pip", "--python", str(interpreter), "install", "--quiet", "--no-deps", str(wheel)],
-        check=True,
-    )
+    command = [sys.executable, "-m", "pip", "--python", interpreter, "install", "--quiet", "--no-deps", wheel]
+    subprocess.run(command, check=True)
     # Its dependencies are those installed here: downloading CDK again would take minutes and prove nothing more. Python
     # searches a path named in a .pth file, but reads no .pth files there: an editable install stays out of it.
     (site_packages(home) / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
@@ -83,16 +78,9 @@ def site_packages(home: Path) -> Path:
 
 
 def run(python: Path, program: str, directory: Path) -> str:
-    done = subprocess.run(
-        [str(python), "-I", "-c", program],
-        cwd=directory,
-        # Most of the time would go into rules that only warn here.
-        env={name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-        | {"CDK_VALIDATION": "false"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    # Most of the time would go into rules that only warn here.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = execute([python, "-I", "-c", program], cwd=directory, env=environment | {"CDK_VALIDATION": "false"})
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[-1]
 
@@ -128,7 +116,7 @@ def test_foreign_app_composes_the_constructs(python: Path, tmp_path: Path) -> No
 
 @pytest.mark.e2e
 def test_the_wheel_installs_the_command(python: Path) -> None:
-    done = subprocess.run([python.with_name("counters"), "--version"], capture_output=True, text=True, check=False)
+    done = execute([python.with_name("counters"), "--version"])
     assert (done.returncode, done.stderr) == (0, "")
     [information] = site_packages(python.parents[1]).glob("*.dist-info")
     assert done.stdout == f"counters, version {Distribution.at(information).version}\n"
@@ -137,12 +125,9 @@ def test_the_wheel_installs_the_command(python: Path) -> None:
 @pytest.mark.e2e
 def test_wheel_holds_two_typed_packages_and_asks_for_what_they_import(python: Path) -> None:
     packages = site_packages(python.parents[1])
-    assert {path.name for path in packages.iterdir() if path.is_dir() and not path.name.endswith(".dist-info")} == {
-        "cdk_dynamodb_counters",
-        "dynamodb_counters",
-    }
-    assert (packages / "cdk_dynamodb_counters" / "py.typed").is_file()
-    assert (packages / "dynamodb_counters" / "py.typed").is_file()
+    names = {path.name for path in packages.iterdir() if path.is_dir() and not path.name.endswith(".dist-info")}
+    assert names == {"cdk_dynamodb_counters", "dynamodb_counters"}
+    assert all((packages / name / "py.typed").is_file() for name in names)
     [information] = packages.glob("*.dist-info")
     required = [Requirement(text) for text in Distribution.at(information).requires or ()]
     assert {"aws-cdk-lib", "constructs", "aws-lambda-powertools", "boto3"} <= {r.name for r in required if not r.marker}

@@ -1,10 +1,11 @@
-"""Waiting for what happens in other processes."""
+"""Waiting for other processes, and for what happens in them."""
 
 from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
@@ -15,7 +16,12 @@ def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
     return condition()
 
 
+def execute(command: Sequence[Any], **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, and take what it prints."""
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
 def runs(pid: int) -> bool:
     # An orphan that has ended stays visible until init collects it: that is not running.
-    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    state = execute(["ps", "-o", "stat=", "-p", str(pid)]).stdout
     return bool(state.strip()) and not state.lstrip().startswith("Z")
