@@ -242,16 +242,11 @@ def test_two_shards_of_one_digest_are_an_error(world: World, monkeypatch: pytest
         world.deliver([_sell(world, other)], other)
 
 
-@pytest.mark.parametrize(
-    "spoiled",
-    [
-        {"shard": {"S": ""}},
-        {"shard": {"S": "shardId-of-none"}},
-        {"shard": {"N": "1"}},
-        {"applied_through": {"S": "x"}},
-        {"at": {"S": "now"}},
-    ],
-)
+SPOILED = [*({"shard": value} for value in ({"S": ""}, {"S": "shardId-of-none"}, {"N": "1"}))]
+SPOILED += [{"applied_through": {"S": "x"}}, {"at": {"S": "now"}}]
+
+
+@pytest.mark.parametrize("spoiled", SPOILED)
 def test_a_checkpoint_that_is_malformed_is_refused_until_it_is_deleted(world: World, spoiled: dict[str, Any]) -> None:
     shard = world.shards()[0]
     _counted_and_checkpointed(world, shard)

@@ -25,13 +25,11 @@ DECLARED = tuple(each for name in ("orders", "bins", "busy", "ranked", "tags") f
 
 
 def _environment(engine: DynamoDBLocal, backend: LocalBackend) -> dict[str, str]:
-    return {
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
-        "AWS_DEFAULT_REGION": engine.client.meta.region_name,
-        "AWS_ENDPOINT_URL": str(engine.endpoint_url),
-        "TABLE_NAME": backend.name,
-    }
+    region, url = engine.client.meta.region_name, str(engine.endpoint_url)
+    aws = {"ACCESS_KEY_ID": "testing", "SECRET_ACCESS_KEY": "testing", "DEFAULT_REGION": region, "ENDPOINT_URL": url}
+    tools = {"POWERTOOLS_SERVICE_NAME": "aggregator", "POWERTOOLS_METRICS_NAMESPACE": "counters"}
+    own = {"TABLE_NAME": backend.name, "DECLARATIONS": encode(DECLARED), "QUARANTINE_RETENTION_DAYS": "14"}
+    return {f"AWS_{name}": value for name, value in aws.items()} | tools | own
 
 
 @pytest.mark.night
@@ -40,15 +38,7 @@ def test_no_kill_makes_a_count_wrong(dynamodb_local_engine: DynamoDBLocal) -> No
     backend = LocalBackend(dynamodb_local_engine)
     orders, left = Orders(backend, rng, spoils=False), scaled(40)
     mapping = EventSourceMapping(backend.stream, backend.clock, Settings(batch_size=40, bisect=True))
-    process = HandlerProcess(
-        {
-            **_environment(dynamodb_local_engine, backend),
-            "DECLARATIONS": encode(DECLARED),
-            "QUARANTINE_RETENTION_DAYS": "14",
-            "POWERTOOLS_SERVICE_NAME": "aggregator",
-            "POWERTOOLS_METRICS_NAMESPACE": "counters",
-        }
-    )
+    process = HandlerProcess(_environment(dynamodb_local_engine, backend))
     usual = 0.2
     try:
         while True:

@@ -21,11 +21,7 @@ from simulation.world import World
 RETENTION = timedelta(hours=1)
 DAY = 86_400
 SALE = Event(
-    "sale",
-    pk="SHOP#{shop}",
-    sk="SALE#{at}#{id}",
-    retention=RETENTION,
-    packed=Packed("at", timedelta(minutes=10)),
+    "sale", pk="SHOP#{shop}", sk="SALE#{at}#{id}", retention=RETENTION, packed=Packed("at", timedelta(minutes=10))
 )
 SALES = Aggregate("sales", SALE, pk="SALES#{shop}", sk="ALL", measures={"sales": Count(), "amount": Sum("amount")})
 _VIEW = Event("view", pk="VIEW#{id}", sk="VIEW")
@@ -66,11 +62,6 @@ def _status(counters: Counters, *sales: dict[str, Any]) -> list[str]:
     return [outcome.status for outcome in counters.accept_many(SALE, sales)]
 
 
-def _once(method: str, before: Callable[[], object]) -> Callable[..., Any]:
-    """A hook that has something happen before the first request of a method."""
-    return once([method], before, lambda request: "LAYOUT" not in repr(request))
-
-
 def _lost(times: int) -> Callable[..., Any]:
     """A hook that loses the answers to the first puts of a chunk."""
     left = [times]
@@ -104,7 +95,8 @@ def test_a_chunk_overwrites_no_other(world: Log) -> None:
 
 def test_rows_that_others_have_put_meanwhile_are_decided_again(world: Log) -> None:
     other = world.reader()
-    hook = _once("put_item", lambda: _status(other, world.sale(1), world.sale(2)))
+    then = lambda: _status(other, world.sale(1), world.sale(2))  # noqa: E731
+    hook = once(["put_item"], then, lambda request: "LAYOUT" not in repr(request))
     writer = world.reader(HookedClient(world.table, hook))
     assert _status(writer, world.sale(2), world.sale(3)) == ["duplicate", "accepted"]
     assert [number for _, number, _ in world.rows()] == [1, 2, 3]
@@ -130,11 +122,8 @@ def test_a_retraction_by_a_process_with_an_old_cache_finds_the_event(world: Log)
 def test_values_taken_back_are_those_of_the_log_not_of_the_caller(world: Log) -> None:
     assert _status(world.reader(), world.sale(1, amount=5), world.sale(2, amount=5)) == ["accepted", "accepted"]
     assert world.reader().retract(SALE, world.sale(1, amount=1000))
-    assert _status(world.reader(), world.sale(2, amount=7), world.sale(3), world.sale(3, amount=7)) == [
-        "duplicate",
-        "accepted",
-        "duplicate",
-    ]
+    again = [world.sale(2, amount=7), world.sale(3), world.sale(3, amount=7)]
+    assert _status(world.reader(), *again) == ["duplicate", "accepted", "duplicate"]
     assert world.rows() == [("+", 1, 5), ("+", 2, 5), ("-", 1, 5), ("+", 3, 5)]
     assert world.counted() == {"sales": 2, "amount": 10}
 
@@ -223,9 +212,7 @@ def test_another_layout_or_retention_is_refused(world: Log, other: Event) -> Non
         lambda: list(world.reader().events(other, {"shop": "x"})),
         lambda: world.reader().erase(other, {"id": 1}, counts="keep"),
     ):
-        with pytest.raises(
-            InvalidArgumentError, match=r"^invalid packed=.*; a name keeps its layout: give the changed"
-        ):
+        with pytest.raises(InvalidArgumentError, match=r"^invalid packed=.*; a name keeps its layout: give the chan"):
             call()
     assert world.rows() == kept
     assert _status(world.reader(), world.sale(1)) == ["duplicate"]
@@ -292,9 +279,8 @@ def test_a_log_that_is_full_refuses_other_events_and_knows_its_own(world: Log, m
     for process in (writer, world.reader()):
         outcomes = process.accept_many(SALE, [world.sale(number) for number in range(2, 8)])
         assert [outcome.status for outcome in outcomes][3:] == ["rejected"] * 3
-        assert {outcome.reason for outcome in outcomes[3:]} == {
-            "its part of the bucket has 500,000 events, which is the most"
-        }
+        full = "its part of the bucket has 500,000 events, which is the most"
+        assert {outcome.reason for outcome in outcomes[3:]} == {full}
     assert sorted(number for _, number, _ in world.rows()) == list(range(5))
     # The next bucket is another log, and what is in this one is taken back.
     assert writer.accept(SALE, world.sale(9) | {"at": world.now - 600}).status == "accepted"

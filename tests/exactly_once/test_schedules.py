@@ -16,25 +16,11 @@ from simulation.pairs.schedule import check
 from simulation.pairs.swarm import Swarm
 
 SCHEDULES = scaled(30)
-OFTEN = {
-    coverage.STRAGGLER: 150,
-    coverage.UNREADABLE: 30,
-    coverage.CROWDED: 20,
-    coverage.SPOILED: 50,
-    coverage.MOVED: 2900,
-    coverage.PRUNED: 250,
-    coverage.DROPPED: 1700,
-    coverage.FINAL: 7000,
-    coverage.OUTLIVED: 1000,
-    coverage.HOURS: 100,
-    coverage.REPLAYED: 50,
-    coverage.ROLLED_OVER: 50,
-    coverage.ANSWERED + "accepted": 700,
-    coverage.ANSWERED + "duplicate": 400,
-    coverage.ANSWERED + "too_late": 20,
-    coverage.ANSWERED + "retracted": 50,
-    coverage.ANSWERED + "absent": 80,
-}
+OFTEN = {coverage.STRAGGLER: 150, coverage.UNREADABLE: 30, coverage.CROWDED: 20, coverage.SPOILED: 50}
+OFTEN |= {coverage.MOVED: 2900, coverage.PRUNED: 250, coverage.DROPPED: 1700, coverage.FINAL: 7000}
+OFTEN |= {coverage.OUTLIVED: 1000, coverage.HOURS: 100, coverage.REPLAYED: 50, coverage.ROLLED_OVER: 50}
+ANSWERS = {"accepted": 700, "duplicate": 400, "too_late": 20, "retracted": 50, "absent": 80}
+OFTEN |= {coverage.ANSWERED + answer: times for answer, times in ANSWERS.items()}
 """How often six hundred schedules come across what checkpoints, pruning and packed events are about, at least."""
 
 

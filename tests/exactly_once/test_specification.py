@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from typing import Any
 
 import pytest
 
@@ -24,6 +24,8 @@ from tests.conftest import IN_CI
 TRACES = scaled(2)
 LONG = ("core", "checkpoints")
 """Explored by `make spec`, which also removes every guard and breaks the handler in every way."""
+CONFIGURATIONS = [c for each in EXPLORATIONS for c in each.configurations if c.states and c.name not in LONG]
+REMOVALS = [removal for each in EXPLORATIONS for removal in each.removals if removal.quick]
 BY_DAY = ("lost item", "an update has no condition")
 """A specification and a guard that are explored by day: whether the tools and modules work at all."""
 SOME_BROKEN = (
@@ -48,19 +50,11 @@ def _tlc() -> None:
         pytest.skip(str(missing))
 
 
-def _by_night(name: str) -> Collection[pytest.MarkDecorator]:
-    return () if name in BY_DAY else (pytest.mark.night,)
+def _param(name: str, value: Any) -> Any:
+    return pytest.param(value, id=name, marks=() if name in BY_DAY else pytest.mark.night)
 
 
-@pytest.mark.parametrize(
-    "configuration",
-    [
-        pytest.param(c, id=c.name, marks=_by_night(c.name))
-        for explorations in EXPLORATIONS
-        for c in explorations.configurations
-        if c.states and c.name not in LONG
-    ],
-)
+@pytest.mark.parametrize("configuration", [_param(each.name, each) for each in CONFIGURATIONS])
 def test_every_count_is_exact_in_every_state(configuration: Configuration) -> None:
     verdict = check(configuration.specification.module, configuration.text(), compiled_in_haste=True)
     assert verdict.violated is None, "\n\n".join(verdict.trace)
@@ -68,15 +62,7 @@ def test_every_count_is_exact_in_every_state(configuration: Configuration) -> No
     assert verdict.states == configuration.states
 
 
-@pytest.mark.parametrize(
-    "removal",
-    [
-        pytest.param(r, id=r.about, marks=_by_night(r.about))
-        for explorations in EXPLORATIONS
-        for r in explorations.removals
-        if r.quick
-    ],
-)
+@pytest.mark.parametrize("removal", [_param(each.about, each) for each in REMOVALS])
 def test_without_a_guard_some_state_counts_wrong(removal: Removal) -> None:
     specification = removal.configuration.specification
     verdict = check(specification.module, removal.text, compiled_in_haste=True)

@@ -294,9 +294,7 @@ def test_items_that_other_code_has_spoiled_cross_nothing_and_hold_up_nothing() -
     rng = random.Random(0)
     levels = [-1, 0, Decimal("1E-130"), 10**37, Decimal("9.9E+125")]
     world = Views(*watch(VIEWS, *levels), *watch(PAGED, Decimal("1E-130"), 1, name="in-pages"))
-    values: list[Any] = [
-        *({"S": "x"}, {"N": "1"}, {"NULL": True}, {"L": []}, {"B": b"1"}, {"N": "9.9E+125"}, {"BOOL": True})
-    ]
+    values: Any = ({"S": "x"}, {"N": "1"}, {"NULL": True}, {"L": []}, {"B": b"1"}, {"N": "9.9E+125"}, {"BOOL": True})
     for number in range(60):
         world.view(url=f"c{number % 7}")
         for item in [*world.items("views"), *world.items("paged")]:
@@ -330,12 +328,8 @@ LARGE_USAGE = Aggregate("usage", CALL, pk="USAGE#{customer}", sk="USAGE", units=
 TINY = Decimal("1E-130")
 HUGE = Decimal("1E+125")
 EDGES: Final = (2**53, LARGEST, LARGEST + 1, 10**20, 10**37)
-LARGE_PLAN = Threshold(
-    "plan",
-    LARGE_USAGE,
-    at=[-HUGE, *(-edge for edge in reversed(EDGES)), 0, TINY, *EDGES, HUGE, 5 * HUGE],
-    direction="both",
-)
+LEVELS_AT_EDGES = [-HUGE, *(-edge for edge in reversed(EDGES)), 0, TINY, *EDGES, HUGE, 5 * HUGE]
+LARGE_PLAN = Threshold("plan", LARGE_USAGE, at=LEVELS_AT_EDGES, direction="both")
 UNITS: Final[dict[str, tuple[int | Decimal, ...]]] = {
     "whole": (1, -1, *EDGES, *(-edge for edge in EDGES)),
     "fraction": (Decimal("0.5"), LARGEST, -LARGEST, Decimal("-9223372036854775808.5")),

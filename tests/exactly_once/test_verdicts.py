@@ -62,9 +62,7 @@ TOTALS = {"total": Sum("price")}
 @pytest.mark.parametrize(
     ("declaration", "may_exceed"),
     [
-        (LASTING, False),
-        (VIEWS, True),
-        (LEAVING, False),
+        *((LASTING, False), (VIEWS, True), (LEAVING, False)),
         (Window("hours", FOREVER, by="url", time="at"), False),
         (Window("hours", VIEW, by="url", time="at"), True),
         (Aggregate("sales", ORDER, pk="SALES", sk="ALL", measures=TOTALS), False),
@@ -206,9 +204,8 @@ def test_expired_items_make_a_group_no_smaller() -> None:
         ("views", "drifted", {"views": 17}),
         ("views", "unknown", {"weight": 14}),
     ]
-    assert {each.reason for each in told if each.verdict == "drifted"} == {
-        "at least so much: events may have expired, or been erased, that it counted, too"
-    }
+    reason = "at least so much: events may have expired, or been erased, that it counted, too"
+    assert {each.reason for each in told if each.verdict == "drifted"} == {reason}
     # A group that is gone has lost all there is.
     site.delete(site.group_item(VIEWS, url="/"))
     assert site.missing()[-1] == ("drifted", {"views": 4, "weight": 8})
@@ -233,21 +230,13 @@ def test_commands_say_how_many_groups_cannot_be_verified_and_leave_them() -> Non
     assert [site.counters.get(VIEWS, url=url)["views"] for url in ("/", "/about")] == [7, 4]
 
 
-@pytest.mark.parametrize(
-    ("spoiled", "missing"),
-    [
-        ({"views": -8}, {"views": 8}),
-        ({"_score": 5}, {"_score": -5}),
-        ({"views": 1, "_score": -3}, {"_score": 3, "views": -1}),
-        ({"weight": 1}, {"weight": -1}),
-    ],
-)
-def test_scores_are_verified_and_repaired_on_their_own(spoiled: dict[str, int], missing: dict[str, int]) -> None:
+@pytest.mark.parametrize("spoiled", [{"views": -8}, {"_score": 5}, {"views": 1, "_score": -3}, {"weight": 1}])
+def test_scores_are_verified_and_repaired_on_their_own(spoiled: dict[str, int]) -> None:
     site = Site(RANKED)
     site.view(14, event=FOREVER)
     for name, by in spoiled.items():
         site.spoil(RANKED, name, by, url="/")
-    verifying = site.verify()
+    missing, verifying = {name: -by for name, by in spoiled.items()}, site.verify()
     assert [(each.verdict, each.missing) for each in verifying.differences] == [("drifted", missing)]
     assert verifying.repair() == (1, 0)
     assert site.missing() == []
