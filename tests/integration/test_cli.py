@@ -44,23 +44,17 @@ class Shop:
         reader = StreamReader(self.engine.streams, self.arn, sleep=lambda _: None)
         aggregator = Aggregator(Table(self.name, self.engine.client), (SHOPS, PACE), quarantine_retention_seconds=1e7)
         for shard in (each.id for each in reader.shards()):
-            batch: dict[str, Any] = {
-                "shardId": shard,
-                "Records": [lambda_record(dict(record), self.arn) for record in reader.records(shard)],
-            }
+            records = [lambda_record(dict(record), self.arn) for record in reader.records(shard)]
+            batch: dict[str, Any] = {"shardId": shard, "Records": records}
             state = aggregator.handle(batch).state(batch)
             aggregator.handle({"shardId": shard, "Records": [], "state": state, "isFinalInvokeForWindow": True})
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        source = Path(dynamodb_counters.__file__).parents[1]
+        environment = os.environ | {"PYTHONPATH": str(Path(dynamodb_counters.__file__).parents[1])}
         shared = ("--table", self.name, "--endpoint-url", str(self.engine.endpoint_url), "--region", "us-east-1")
-        return subprocess.Popen(
-            [sys.executable, "-m", "dynamodb_counters.cli.main", *arguments, *shared],
-            env=os.environ | {"PYTHONPATH": str(source)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        command = [sys.executable, "-m", "dynamodb_counters.cli.main", *arguments, *shared]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True)
 
     def run(self, *arguments: str) -> Any:
         process = self.start(*arguments, "--json")
@@ -83,10 +77,8 @@ def test_counts_and_how_far_they_are(shop: Shop) -> None:
     assert shop.run("wait", "--timeout", "5") == {"counted": True}
     assert shop.run("get", "shops", "shop=a")["measures"] == {"sales": 6, "taken": 12}
     assert shop.run("get", "pace", "shop=a", "--since", "2026-11-20", "--until", "2026-11-21")["count"] == 6
-    points = shop.run(
-        "get", "pace", "shop=a", "--since", "2026-11-20T09:00Z", "--until", "2026-11-20T12:00Z", "--step", "1h"
-    )
-    assert [one["count"] for one in points["series"]] == [0, 6, 0]
+    span = ("--since", "2026-11-20T09:00Z", "--until", "2026-11-20T12:00Z", "--step", "1h")
+    assert [one["count"] for one in shop.run("get", "pace", "shop=a", *span)["series"]] == [0, 6, 0]
     assert len(shop.run("events", "sale", "shop=a", "--all")["events"]) == 6
     facts = shop.run("describe")
     assert (facts["table"]["ttl"], facts["table"]["stream"]) == ("ttl", shop.arn)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from contextlib import closing, nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,13 +50,9 @@ def _listens(port: int) -> bool:
 def _start_caller(*limits: int) -> tuple[subprocess.Popen[str], int, int, Path]:
     """Start the caller with the first limit, in seconds, that is enough for its emulator to answer."""
     for limit in limits:
-        caller = subprocess.Popen(
-            [sys.executable, "-c", _CALLER, str(limit)],
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=_PROJECT,
-            env=os.environ | {"PYTHONPATH": str(_PROJECT / "lambdas")},
-        )
+        options: Any = {"cwd": _PROJECT, "env": os.environ | {"PYTHONPATH": str(_PROJECT / "lambdas")}}
+        command = [sys.executable, "-c", _CALLER, str(limit)]
+        caller = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
         assert caller.stdout is not None
         if said := caller.stdout.readline().split():
             port, worker, directory = said

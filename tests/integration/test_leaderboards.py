@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -15,35 +16,19 @@ LONG = "ü#" * 1500
 
 @pytest.fixture(params=[1, 3], ids=["one partition", "write shards"])
 def scores(request: pytest.FixtureRequest) -> Counter:
-    return Counter(
-        "scores",
-        by=("player", "country"),
-        games=Count(),
-        points=Count(),
-        ranking=Ranking(measure="points", leaderboard="BOARD#{country}", write_shards=request.param),
-    )
+    ranking = Ranking(measure="points", leaderboard="BOARD#{country}", write_shards=request.param)
+    return Counter("scores", by=("player", "country"), games=Count(), points=Count(), ranking=ranking)
 
 
 @pytest.fixture
 def counters(engine: Engine) -> Iterator[Counters]:
     """Create a table with the ranking index the construct provisions."""
-    text, number = {"AttributeName": "", "AttributeType": "S"}, {"AttributeName": SCORE, "AttributeType": "N"}
-    engine.client.create_table(
-        TableName="ranked",
-        AttributeDefinitions=[*({**text, "AttributeName": name} for name in ("pk", "sk", LEADERBOARD)), number],  # type: ignore[list-item]
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": RANKING_INDEX,
-                "KeySchema": [
-                    {"AttributeName": LEADERBOARD, "KeyType": "HASH"},
-                    {"AttributeName": SCORE, "KeyType": "RANGE"},
-                ],
-                "Projection": {"ProjectionType": "KEYS_ONLY"},
-            }
-        ],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    types, kinds = {"pk": "S", "sk": "S", LEADERBOARD: "S", SCORE: "N"}, ("HASH", "RANGE") * 2
+    keys = [{"AttributeName": name, "KeyType": kind} for name, kind in zip(types, kinds, strict=True)]
+    schema: Any = {"TableName": "ranked", "BillingMode": "PAY_PER_REQUEST", "KeySchema": keys[:2]}
+    schema["AttributeDefinitions"] = [{"AttributeName": name, "AttributeType": kind} for name, kind in types.items()]
+    index = {"IndexName": RANKING_INDEX, "KeySchema": keys[2:], "Projection": {"ProjectionType": "KEYS_ONLY"}}
+    engine.client.create_table(**schema, GlobalSecondaryIndexes=[index])
     engine.client.get_waiter("table_exists").wait(TableName="ranked", WaiterConfig={"Delay": 1, "MaxAttempts": 30})
     yield Counters("ranked", client=engine.client)
     engine.client.delete_table(TableName="ranked")

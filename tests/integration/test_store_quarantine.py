@@ -19,9 +19,10 @@ from dynamodb_counters import Aggregate, Count, Event, Packed, Ranking, Sum, Win
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._fold.fold import Unfoldable
 from dynamodb_counters._items.bookkeeping import item_bytes
-from dynamodb_counters._quarantine.quarantine import Quarantine, Quarantined
+from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters.exactly_once import Watermark
 from simulation.engines import Engine
+from simulation.faults.hooked_client import failing
 from simulation.memory.client_errors import failure
 from simulation.oracle.layout import rows_of
 from tests.integration.stores import OTHER_SHARD, SHARD, Store
@@ -56,19 +57,19 @@ POISON: dict[str, Record] = {
     "a huge item that cannot be compressed": _with(18, "amount", {"S": random.Random(1).randbytes(190_000).hex()}),
 }
 """What else cannot be folded: tests/unit/fold/test_fold_records.py."""
-_NOT_COUNTED_IN = {
-    **dict.fromkeys(("infinity", "a huge item", "a huge item that cannot be compressed"), ("sales",)),
-    "no time at all": ("hours",),
-    "no image": (),
-}
+_NOT_COUNTED_IN = dict.fromkeys(("infinity", "a huge item", "a huge item that cannot be compressed"), ("sales",))
+_NOT_COUNTED_IN |= {"no time at all": ("hours",), "no image": ()}
 """The declarations that cannot count a poisoned record, unless neither can; none where they are unknown."""
 
 
-def _redriven(store: Store, entry: Quarantined, sequence: int = 9) -> Record:
-    """Redrive an entry; return the record that the stream would carry of it."""
-    before = store.item(*entry.key)
-    assert store.counters.redrive(entry)
-    return record(sequence, store.item(*entry.key), before, created=store.clock())
+def _redrive_all(store: Store, first: int = 1000) -> list[Record]:
+    """Redrive all entries; return the records that the stream would carry of them."""
+    records = []
+    for place, entry in enumerate(list(store.counters.quarantined()), first):
+        before = store.item(*entry.key)
+        assert store.counters.redrive(entry)
+        records.append(record(place, store.item(*entry.key), before, created=store.clock()))
+    return records
 
 
 def _count(store: Store, measure: str = "n") -> Any:
@@ -108,9 +109,9 @@ def test_a_sum_of_more_than_38_digits_is_quarantined_with_the_watermark(store: S
     [entry] = store.counters.quarantined()
     assert entry.content["numbers"] == {"n": "1", "sum": "0.5"}
     store.deliver([record(3, old=large["dynamodb"]["NewImage"])], _SALES)
-    change = _redriven(store, entry)
+    again = _redrive_all(store, 9)
     for _ in range(2):
-        store.deliver([change], _SALES, shard=OTHER_SHARD)
+        store.deliver(again, _SALES, shard=OTHER_SHARD)
     assert (_count(store), _count(store, "sum")) == (1, Decimal("0.5"))
 
 
@@ -120,12 +121,8 @@ def test_groups_of_one_record_whose_keys_have_the_same_checksum_wait_side_by_sid
     tagged = Aggregate("tagged", _EVENT, pk="TAG#{tags[]}", sk="SALES", measures={"n": Count()})
     sale = _with(1, "tags", {"L": [{"S": tag} for tag in tags]})
 
-    def refuse(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
-        if name == "update_item" and "TAG#" in repr(request):
-            raise failure("UpdateItem", "ValidationException")
-        return send()
-
-    store.hook = refuse
+    refused = failure("UpdateItem", "ValidationException")
+    store.hook = failing(store.client, "update_item", lambda update: "TAG#" in repr(update), refused)._hook
     assert store.deliver([sale], tagged).quarantined == 2
     assert len(list(store.counters.quarantined())) == 2
 
@@ -187,15 +184,6 @@ _BATCH = [record(n, image("view", url=url, id=str(n))) for n, url in ((1, "a"), 
 def _counts_by_url(store: Store, views: Aggregate = _VIEWS) -> list[Any]:
     groups = store.counters.get_many([(views, {"url": url}) for url in "ab"], consistent=True)
     return [group.measures["n"] for group in groups]
-
-
-def _redrive_all(store: Store) -> list[Record]:
-    records = []
-    for place, entry in enumerate(list(store.counters.quarantined()), start=1000):
-        before = store.item(*entry.key)
-        assert store.counters.redrive(entry)
-        records.append(record(place, store.item(*entry.key), before))
-    return records
 
 
 def _waits_record_by_record(store: Store) -> None:
@@ -262,10 +250,6 @@ def _accept(store: Store, event: Event, *sales: dict[str, Any]) -> None:
     assert {outcome.status for outcome in store.counters.accept_many(event, sales)} == {"accepted"}
 
 
-def _quarantined(store: Store) -> list[dict[str, Any]]:
-    return [item for item in store.items() if item["pk"]["S"].startswith("QUARANTINE#")]
-
-
 def _stored(store: Store) -> str:
     return repr([{**item, "_chunk": rows_of(item)} if "_chunk" in item else item for item in store.items()])
 
@@ -273,12 +257,10 @@ def _stored(store: Store) -> str:
 @pytest.mark.parametrize(
     ("ttl", "retention", "kept"),
     [
-        (NOW + 7 * DAY, 90 * DAY, 7 * DAY),
-        (NOW + 400 * DAY, 90 * DAY, 90 * DAY),
-        (NOW + 900, 90 * DAY, 2 * DAY),
-        (NOW + 7 * DAY, 3600, 3600),
-        # One that deletes nothing is none.
-        *((5, 90 * DAY, 90 * DAY), (NOW - 5 * 365 * DAY + 9, 90 * DAY, 2 * DAY), (10**14, 90 * DAY, 90 * DAY)),
+        *((NOW + 7 * DAY, 90 * DAY, 7 * DAY), (NOW + 400 * DAY, 90 * DAY, 90 * DAY), (NOW + 900, 90 * DAY, 2 * DAY)),
+        # Of times, one that deletes nothing is none.
+        *((NOW + 7 * DAY, 3600, 3600), (5, 90 * DAY, 90 * DAY), (10**14, 90 * DAY, 90 * DAY)),
+        (NOW - 5 * 365 * DAY + 9, 90 * DAY, 2 * DAY),
     ],
 )
 def test_an_entry_is_kept_no_longer_than_its_event_or_was_asked_for(
@@ -287,7 +269,7 @@ def test_an_entry_is_kept_no_longer_than_its_event_or_was_asked_for(
     aggregator = Aggregator(store.table, (_sums(SALE),), quarantine_retention_seconds=retention)
     bad = record(10**21, {**image("sale", amount="much"), "ttl": {"N": str(ttl)}})
     assert aggregator.handle({"Records": [bad], "shardId": SHARD}).quarantined == 1
-    [entry] = _quarantined(store)
+    [entry] = store.items()
     assert int(entry["ttl"]["N"]) == NOW + kept
 
 
@@ -302,7 +284,7 @@ def test_rows_of_others_stay_in_a_whole_chunk_in_quarantine(store: Store) -> Non
     assert (found.packed, found.quarantined, found.left) == (2, 2, 0)
     [entry] = store.counters.quarantined(redriven=True)
     assert [values["client"] for _, values in rows_of(entry.content["dynamodb"]["NewImage"])] == ["bob"]
-    [item] = _quarantined(store)
+    [item] = [item for item in store.items() if item["pk"]["S"].startswith("QUARANTINE#")]
     store.deliver([record(10**21 + 5, item, {**item, "state": {"S": "waiting"}})], _sums(PACKED))
     assert store.counters.get(_sums(PACKED), {}).measures == {"sales": 1, "amount": 5}
 
