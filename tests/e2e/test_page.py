@@ -25,10 +25,10 @@ pytestmark = pytest.mark.e2e
 MOST = 4 if NIGHT or os.environ.get("SCREENSHOTS") else 1  # Pictures show so many times as many views.
 DESKTOP = {"width": 1100, "height": 600}
 LOOKS: dict[str, dict[str, Any]] = {
-    "light": {"color_scheme": "light", "viewport": DESKTOP, "timezone_id": "UTC"},
-    "dark": {"color_scheme": "dark", "viewport": DESKTOP, "timezone_id": "UTC"},
-    "phone": {"viewport": {"width": 360, "height": 740}, "is_mobile": True, "timezone_id": "UTC"},
+    **{scheme: {"color_scheme": scheme, "viewport": DESKTOP} for scheme in ("light", "dark")},
+    "phone": {"viewport": {"width": 360, "height": 740}, "is_mobile": True},
 }
+EVERY_LOOK = ["light", *(pytest.param(look, marks=pytest.mark.night) for look in ("dark", "phone"))]
 PAGES = ["exactly-once", "hot-partitions", "rolling-windows", "time-to-live", "retractions", "leaderboards", "costs"]
 
 
@@ -63,7 +63,7 @@ def look() -> str:
 
 @pytest.fixture
 def page(browser: Browser, look: str) -> Iterator[Page]:
-    context = browser.new_context(**LOOKS[look])
+    context = browser.new_context(**LOOKS[look], timezone_id="UTC")
     context.set_default_timeout(ANSWER_SECONDS * 1000)
     yield context.new_page()
     context.close()
@@ -96,10 +96,8 @@ def steps(page: Page) -> list[int]:
 
 def hurried(page: Page) -> Page:
     """Speed up the page's timers, its patience with a busy machine included: refreshes every second, not every four."""
-    for timer in ("setInterval", "setTimeout"):
-        page.add_init_script(
-            f"const {timer}s = {timer}; {timer} = (call, ms, ...rest) => {timer}s(call, ms / 4, ...rest)"
-        )
+    for name in ("setInterval", "setTimeout"):
+        page.add_init_script(f"const {name}s = {name}; {name} = (call, ms, ...rest) => {name}s(call, ms / 4, ...rest)")
     return page
 
 
@@ -119,33 +117,32 @@ def top(blog: Blog) -> list[tuple[str, str]]:
     return [(one["values"]["url"], f"{one['measures']['views']:,}") for one in ranked]
 
 
+def rank(page: Page, views: dict[str, int]) -> None:
+    """Have the page ranked as if its groups had so many views."""
+    ranked = [{"values": {"url": url}, "measures": {"views": number}} for url, number in views.items()]
+    page.route("**/top?*", lambda route: route.fulfill(json={"aggregate": "views", "groups": ranked}))
+
+
 def shown_top(page: Page) -> list[tuple[str, str]]:
     lines = [line.split("\t") for line in page.locator("#top").inner_text().splitlines() if line.strip()]
     return list(zip(page.locator("#top button").all_inner_texts(), [line[-1] for line in lines], strict=True))
 
 
-@pytest.mark.parametrize(
-    "look", ["light", *(pytest.param(look, marks=pytest.mark.night) for look in ("dark", "phone"))]
-)
+@pytest.mark.parametrize("look", EVERY_LOOK)
 def test_the_page_fits_and_is_accessible(visited: Blog, page: Page, look: str) -> None:
     open_live(page, visited)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    box = page.locator("#plot canvas").bounding_box()
-    assert box is not None
-    assert box["width"] > 250
-    assert 200 < box["height"] < 500
+    box: Any = page.locator("#plot canvas").bounding_box()
+    assert (box["width"] > 250, 200 < box["height"] < 500) == (True, True)
     if directory := os.environ.get("SCREENSHOTS"):
         page.screenshot(path=PROJECT / directory / f"live-page-{look}.png", full_page=True)
     page.locator("summary").click()
     assert violations(page) == []
 
 
-@pytest.mark.parametrize(
-    "look", ["light", *(pytest.param(look, marks=pytest.mark.night) for look in ("dark", "phone"))]
-)
+@pytest.mark.parametrize("look", EVERY_LOOK)
 def test_the_page_is_right_alive_and_quiet(visited: Blog, page: Page, look: str) -> None:
-    said: list[str] = []
-    asked: list[str] = []
+    said, asked = list[str](), list[str]()
     page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: said.append(f"error: {error}"))
     page.on("request", lambda request: asked.append(request.url))
@@ -208,12 +205,9 @@ def test_the_page_says_when_it_cannot_reach_the_api(visited: Blog, page: Page) -
     assert violations(page) == []
     page.unroute("**/v1/**")
     wait_for(page, "#state", "Live")
-
-
-@pytest.mark.night
-def test_the_page_starts_when_the_api_is_back(visited: Blog, page: Page) -> None:
+    # It starts when the API is back, too.
     page.route("**/settings.json", lambda route: route.abort())
-    without_beacon(page).goto(visited.url)
+    page.reload()
     wait_for(page, "#state", "Not reachable")
     page.unroute("**/settings.json")
     wait_for(page, "#state", "Live")
@@ -237,8 +231,7 @@ def test_the_members_of_the_last_days_are_shown_if_there_are_some(visited: Blog,
 
 @pytest.mark.night
 def test_the_bars_have_a_line_at_each_level_that_is_reached(visited: Blog, page: Page) -> None:
-    ranked = [{"values": {"url": url}, "measures": {"views": score}} for url, score in (("/a", 50), ("/b", 5))]
-    page.route("**/top?*", lambda route: route.fulfill(json={"aggregate": "views", "groups": ranked}))
+    rank(page, {"/a": 50, "/b": 5})
     open_live(page, visited)
     assert page.locator("#lines").inner_text() == "popular: 10, 100"
 
@@ -247,7 +240,7 @@ def test_the_bars_have_a_line_at_each_level_that_is_reached(visited: Blog, page:
         return image.count("linear-gradient") == 1 + len(levels) and all(level in image for level in levels)
 
     assert eventually(lambda: has_lines("20%"))
-    ranked[0] |= {"measures": {"views": 400}}
+    rank(page, {"/a": 400, "/b": 5})
     page.reload()
     assert eventually(lambda: "400" in page.locator("#top").inner_text() and has_lines("2.5%", "25%"))
     assert violations(page) == []
@@ -267,12 +260,7 @@ def test_a_page_without_counts_says_so(visited: Blog, page: Page) -> None:
 @pytest.mark.parametrize("look", ["light", pytest.param("phone", marks=pytest.mark.night)])
 def test_a_hostile_name_is_shown_as_text(visited: Blog, page: Page, look: str) -> None:
     name = f"/{look}/<img src=x onerror=alert(1)>{'w' * 300}"
-    ranked = [
-        {"values": {"url": name}, "measures": {"views": 10**15}},
-        {"values": {"url": "/"}, "measures": {"views": 1}},
-    ]
-    answer = {"aggregate": "views", "groups": ranked}
-    page.route("**/top?*", lambda route: route.fulfill(json=answer))
+    rank(page, {name: 10**15, "/": 1})
     open_live(page, visited)
     assert page.locator("#top button").first.inner_text() == name
     assert page.locator("img").count() == 0
@@ -285,10 +273,8 @@ def test_the_policy_lets_nothing_in_from_elsewhere(visited: Blog, page: Page) ->
     policy = answer.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
-    refused = page.evaluate(
-        "fetch('https://example.com/').then(() => 'let through', (error) => `refused: ${error.message}`)"
-    )
-    assert refused.startswith("refused")
+    fetch = "fetch('https://example.com/').then(() => 'let through', (error) => `refused: ${error.message}`)"
+    assert page.evaluate(fetch).startswith("refused")
 
 
 @pytest.mark.night
@@ -299,8 +285,7 @@ def test_a_group_whose_window_cannot_be_asked_for_is_shown_without_it(
     # The text has 3,602 bytes, 10,806 in a query: more than API Gateway takes of a request's head.
     leader = "é" * 1801 if status is None else "/refused"
     first = f"/blog/{PAGES[0]}"
-    ranked = [{"values": {"url": url}, "measures": {"views": score}} for url, score in ((leader, 2000), (first, 7))]
-    page.route("**/top?*", lambda route: route.fulfill(json={"aggregate": "views", "groups": ranked}))
+    rank(page, {leader: 2000, first: 7})
     page.route("**/v1/views_24h**refused**", lambda route: route.fulfill(status=status or 500))
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -318,8 +303,7 @@ def test_a_group_whose_window_cannot_be_asked_for_is_shown_without_it(
 
 
 def test_without_any_window_to_ask_for_the_rest_is_shown(visited: Blog, page: Page) -> None:
-    answer = {"aggregate": "views", "groups": [{"values": {"url": "é" * 1801}, "measures": {"views": 2000}}]}
-    page.route("**/top?*", lambda route: route.fulfill(json=answer))
+    rank(page, {"é" * 1801: 2000})
     open_live(page, visited)
     assert number(page, "#total") == total(visited)
     assert "é" * 1801 in page.locator("#top").inner_text()

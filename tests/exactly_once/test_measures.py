@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal, localcontext
 from functools import partial
@@ -519,11 +519,7 @@ def recorded_once(measured: Measured) -> str:
         return "exact" if measured.read(counters, declared) == measured.of(SALES) else "wrong"
 
 
-COLUMNS: Final[Mapping[str, Callable[[Measured], str]]] = {
-    "correction": correction,
-    "pages": in_pages,
-    "`record_once`": recorded_once,
-}
+COLUMNS: Final = {"correction": correction, "pages": in_pages, "`record_once`": recorded_once}
 
 
 def _table() -> dict[tuple[str, str], str]:

@@ -68,9 +68,8 @@ def _pages(world: Any) -> list[dict[str, Any]]:
 
 def _views(world: World, urls: Collection[str] = MANY) -> set[int]:
     """How often each was viewed, as a process reads it that knows of nothing."""
-    return {
-        group["views"] for group in world.reader().get_many([(VIEWS, {"url": url}) for url in urls], consistent=True)
-    }
+    groups = world.reader().get_many([(VIEWS, {"url": url}) for url in urls], consistent=True)
+    return {group["views"] for group in groups}
 
 
 def _hooked(world: World, hook: Hook) -> Any:
@@ -145,14 +144,9 @@ def test_all_groups_of_a_batch_that_lie_in_a_page_are_in_one_request(world: Worl
 def test_a_page_of_which_a_part_fails_is_written_by_the_next_delivery_alone(world: World) -> None:
     one, two = _beginning("00"), _beginning("01")
     records = _view(world, [one, two], "first")
-    left = [failure("UpdateItem", "AccessDeniedException")]
-
-    def hook(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
-        if name == "update_item" and left and request["Key"]["sk"]["S"] == "PAGE#views#0":
-            raise left.pop()
-        return send()
-
-    process = _hooked(world, hook)
+    refused, first = failure("UpdateItem", "AccessDeniedException"), {"S": "PAGE#views#0"}
+    process = world.process(failing(world.table, "update_item", lambda update: update["Key"]["sk"] == first, refused))
+    process.handle({})
     _levels(process)._latest["views", "views"] = 2
     with pytest.raises(CommitError):
         world.deliver(records, by=process)
@@ -330,8 +324,7 @@ def test_half_of_a_split_that_was_restored_stops_nothing(missing: str) -> None:
         _, *new = _pages(counters)
         if missing == "the new page":
             for page in new:
-                key = {name: page[name] for name in ("pk", "sk")}
-                counters._memory.delete_item(TableName=counters.table_name, Key=key)
+                counters._memory.delete_item(TableName=counters.table_name, Key={"pk": page["pk"], "sk": page["sk"]})
         else:
             counters._memory.put_item(TableName=counters.table_name, Item=before)
         held = {group.values["url"]: group["views"] for group in counters.groups(VIEWS)}

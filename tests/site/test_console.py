@@ -114,17 +114,10 @@ class Terminal:
 
     def _run(self, words: list[str], table: Any) -> list[str]:
         screen = io.StringIO()
-        session = Session(
-            table_name=table.name,
-            make_client=table.clients.__getitem__,
-            clock=table.clock,
-            service_time=table.clock,
-            sleep=table.live,
-            out=screen,
-            err=screen,
-            answer=lambda _: True,
-            has_person=lambda: True,
-        )
+        times: Any = {"clock": table.clock, "service_time": table.clock, "sleep": table.live}
+        person: Any = {"answer": lambda _: True, "has_person": lambda: True}
+        clients = table.clients.__getitem__
+        session = Session(table_name=table.name, make_client=clients, out=screen, err=screen, **times, **person)
         session.counters = Counters(table.name, client=table.clients["dynamodb"], clock=table.clock)
         # Ids of runs are random otherwise, and segments race.
         token = patch("secrets.token_hex", lambda size: f"{self._ids.getrandbits(8 * size):0{2 * size}x}")

@@ -56,14 +56,9 @@ class World:
         ):
             self.synthesize()
             self._stack = stack = new_stack()
-            self.names["self"] = stack
-            self.names["function"] = aws_lambda.Function(
-                stack,
-                "Function",
-                code=aws_lambda.Code.from_inline("pass"),
-                handler="index.handler",
-                runtime=aws_lambda.Runtime.PYTHON_3_14,
-            )
+            code, runtime = aws_lambda.Code.from_inline("pass"), aws_lambda.Runtime.PYTHON_3_14
+            function = aws_lambda.Function(stack, "Function", code=code, handler="index.handler", runtime=runtime)
+            self.names |= {"self": stack, "function": function}
 
     def synthesize(self) -> None:
         """Synthesize the stack of the blocks so far."""
