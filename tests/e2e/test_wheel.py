@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import sysconfig
 import venv
@@ -65,7 +64,8 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(home, with_pip=False)
     interpreter = home / "bin" / "python"
     command = [sys.executable, "-m", "pip", "--python", interpreter, "install", "--quiet", "--no-deps", wheel]
-    subprocess.run(command, check=True)
+    done = execute(command)
+    assert done.returncode == 0, done.stderr
     # Its dependencies are those installed here: downloading CDK again would take minutes and prove nothing more. Python
     # searches a path named in a .pth file, but reads no .pth files there: an editable install stays out of it.
     (site_packages(home) / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")

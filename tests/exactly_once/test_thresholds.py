@@ -328,7 +328,7 @@ LARGE_USAGE = Aggregate("usage", CALL, pk="USAGE#{customer}", sk="USAGE", units=
 TINY = Decimal("1E-130")
 HUGE = Decimal("1E+125")
 EDGES: Final = (2**53, LARGEST, LARGEST + 1, 10**20, 10**37)
-LEVELS_AT_EDGES = [-HUGE, *(-edge for edge in reversed(EDGES)), 0, TINY, *EDGES, HUGE, 5 * HUGE]
+LEVELS_AT_EDGES: list[Any] = [-HUGE, *(-edge for edge in reversed(EDGES)), 0, TINY, *EDGES, HUGE, 5 * HUGE]
 LARGE_PLAN = Threshold("plan", LARGE_USAGE, at=LEVELS_AT_EDGES, direction="both")
 UNITS: Final[dict[str, tuple[int | Decimal, ...]]] = {
     "whole": (1, -1, *EDGES, *(-edge for edge in EDGES)),

@@ -27,7 +27,7 @@ def counters(engine: Engine) -> Iterator[Counters]:
     keys = [{"AttributeName": name, "KeyType": kind} for name, kind in zip(types, kinds, strict=True)]
     schema: Any = {"TableName": "ranked", "BillingMode": "PAY_PER_REQUEST", "KeySchema": keys[:2]}
     schema["AttributeDefinitions"] = [{"AttributeName": name, "AttributeType": kind} for name, kind in types.items()]
-    index = {"IndexName": RANKING_INDEX, "KeySchema": keys[2:], "Projection": {"ProjectionType": "KEYS_ONLY"}}
+    index: Any = {"IndexName": RANKING_INDEX, "KeySchema": keys[2:], "Projection": {"ProjectionType": "KEYS_ONLY"}}
     engine.client.create_table(**schema, GlobalSecondaryIndexes=[index])
     engine.client.get_waiter("table_exists").wait(TableName="ranked", WaiterConfig={"Delay": 1, "MaxAttempts": 30})
     yield Counters("ranked", client=engine.client)

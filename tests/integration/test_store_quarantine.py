@@ -57,8 +57,8 @@ POISON: dict[str, Record] = {
     "a huge item that cannot be compressed": _with(18, "amount", {"S": random.Random(1).randbytes(190_000).hex()}),
 }
 """What else cannot be folded: tests/unit/fold/test_fold_records.py."""
-_NOT_COUNTED_IN = dict.fromkeys(("infinity", "a huge item", "a huge item that cannot be compressed"), ("sales",))
-_NOT_COUNTED_IN |= {"no time at all": ("hours",), "no image": ()}
+_NOT_COUNTED_IN: dict[str, tuple[str, ...]] = {"no time at all": ("hours",), "no image": ()}
+_NOT_COUNTED_IN |= dict.fromkeys(("infinity", "a huge item", "a huge item that cannot be compressed"), ("sales",))
 """The declarations that cannot count a poisoned record, unless neither can; none where they are unknown."""
 
 
