@@ -15,7 +15,7 @@ From the bottom up; each imports only from what stands above it:
 - `throttled_burst`: a burst of events at a queue before a table without enough units;
 - `counters_in_memory`: `Counters` on it, counted at once, with faults;
 - `notices`: the outbox's stream on its way to the notifier;
-- `soak`, `hostile`: schedules until time is up, and strangers at every door of the runtime, seeded;
+- `soak`: schedules until time is up; `hostile`: strangers at every door of the runtime, seeded;
 - `mutations`: the runtime's safety mechanisms switched off one by one;
 - `specification`: runs recorded for TLC;
 - `nightly`: all of these.

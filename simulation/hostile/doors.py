@@ -10,14 +10,13 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from decimal import Decimal
 from functools import cache
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from unittest.mock import patch
 
 import fastjsonschema
-from botocore.exceptions import ConnectTimeoutError
+from botocore.exceptions import ClientError, ConnectTimeoutError, ParamValidationError
 
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Event
@@ -34,6 +33,7 @@ from simulation.faults.hooked_client import Hook, PagedClient
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.hostile.costly import SCHEMA
 from simulation.hostile.declarations import DECLARATIONS, HIT, SERVED, VIEW
+from simulation.memory import request_checks
 from simulation.memory.client_errors import failure
 from simulation.memory_table import MemoryTable
 from simulation.world import World
@@ -41,7 +41,6 @@ from simulation.world import World
 NOW: Final = 1_790_000_000.0
 MAX_ANSWER_BYTES: Final = 6_000_000
 """https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
-_ITEM_BYTES: Final = 400 * 1024
 
 TENANT: Final = {"customer": "claims.sub"}
 OWN: Final = "c0"
@@ -55,13 +54,11 @@ _ENVIRONMENT: Final = {
 }
 
 
-@dataclass
-class Answer:
+class Answer(NamedTuple):
     """Answer to a request: `status` is None if the function failed; `wrong` says what is wrong with it, if anything."""
 
     status: int | None
     cpu_seconds: float
-    quarantined: int = 0
     wrong: str = ""
 
 
@@ -70,12 +67,12 @@ Handler = Callable[[Any, Any], dict[str, Any]]
 
 @dataclass
 class Door:
-    """A handler in a setting of its own; `look` judges the answer and counts what would be quarantined."""
+    """A handler in a setting of its own; `look` says what is wrong with its answer to a request."""
 
     name: str
     call: Callable[[Any], Any]
     posts: bool
-    look: Callable[[Any, Any], tuple[int, str]] = lambda *_: (0, "")
+    look: Callable[[Any, Any], str] = lambda *_: ""
     may_be_unavailable: bool = False
     cpu_clock: Callable[[], float] = time.process_time
 
@@ -87,14 +84,14 @@ class Door:
         except Exception as error:  # noqa: BLE001
             return Answer(None, self.cpu_clock() - begun, wrong=f"{type(error).__name__}: {error!s:.200}")
         spent, status = self.cpu_clock() - begun, int(response["statusCode"])
-        quarantined, wrong = self.look(request, response)
+        wrong = self.look(request, response)
         if status >= 500 and not (status == 503 and self.may_be_unavailable):
             wrong = f"status {status}"
         elif status == 503 and "Retry-After" not in response["headers"]:
             wrong = "no Retry-After"
         elif len(json.dumps(response)) > MAX_ANSWER_BYTES:
             wrong = "too long for Lambda"
-        return Answer(status, spent, quarantined, wrong)
+        return Answer(status, spent, wrong)
 
 
 _DEAD_LETTERS: Final = "https://dead-letters"
@@ -138,7 +135,7 @@ def receiver(
 ) -> Door:
     from dynamodb_counters.handlers import ingest_http  # noqa: PLC0415
 
-    queue, plan = Queue(), Plan(DECLARATIONS)
+    queue, plan, table = Queue(), Plan(DECLARATIONS), MemoryTable(time.time)
     compiled, admitted = compile_schema(SCHEMA) if schema else None, plan if admission else None
     check = EventCheck(event, compiled, admitted, lambda: NOW)
     environment = {"MAX_BODY_BYTES": "1000000", "QUEUE_URL": "https://queue"}
@@ -152,19 +149,22 @@ def receiver(
         ):
             return ingest_http.handler(request, LAMBDA_CONTEXT)
 
-    def look(request: Any, response: Any) -> tuple[int, str]:
+    def look(request: Any, response: Any) -> str:
         events = [values for message in queue.messages for values in read_json(message)]
         if len(events) != (json.loads(response["body"])["events"] if response["statusCode"] == 202 else 0):
-            return 0, "another number of events was queued than was answered"
+            return "another number of events was queued than was answered"
         items = [typed_item(event, values) for values in events]
-        if problems := [problem for item in items if (problem := _beyond_dynamodb(item))]:
-            return 0, f"DynamoDB refuses what got 202: {problems[0]}"
+        try:
+            for item in items:
+                request_checks.check("PutItem", {"TableName": table.name, "Item": item})
+                table.put_item(TableName=table.name, Item=item)
+        except (ClientError, ParamValidationError) as error:
+            return f"DynamoDB refuses what got 202: {error}"
         if tenant and any(str(values["customer"]) != _claim(request) for values in events):
-            return 0, "an event of another customer got 202"
+            return "an event of another customer got 202"
         folded = fold(plan, changes_of([inserted(item, NOW, index) for index, item in enumerate(items)]))
-        if admission and folded.unfoldable:
-            return 0, f"what got 202 is quarantined: {folded.unfoldable[0].reason}"
-        return len(folded.unfoldable), ""
+        is_wrong = admission and bool(folded.unfoldable)
+        return f"what got 202 is quarantined: {folded.unfoldable[0].reason}" if is_wrong else ""
 
     # The other doors read and write by threads.
     return Door(name, call, posts=True, look=look, cpu_clock=time.thread_time)
@@ -185,7 +185,8 @@ def consumer(name: str) -> Door:
 
     def call(request: Any) -> Any:
         before, after = (json.dumps(_good(next(numbers), time.time())) for _ in range(2))
-        bodies = [before, request["body"], after]
+        body = request.get("body")
+        bodies = [before, body if isinstance(body, str) else "", after]  # SQS delivers texts only.
         records = [
             {"messageId": str(index), "body": body, "eventSource": "aws:sqs", "attributes": {}, "messageAttributes": {}}
             for index, body in enumerate(bodies)
@@ -199,8 +200,8 @@ def consumer(name: str) -> Door:
         harmed = [one["itemIdentifier"] for one in failed] or [body for body in dead if body in (before, after)]
         return {"statusCode": 400 if dead else 202, "headers": {}, "harmed": harmed}
 
-    def look(_: Any, response: Any) -> tuple[int, str]:
-        return 0, "a message comes again, or a good one suffers for a bad one" if response["harmed"] else ""
+    def look(_: Any, response: Any) -> str:
+        return "a message comes again, or a good one suffers for a bad one" if response["harmed"] else ""
 
     return Door(name, call, posts=True, look=look)
 
@@ -220,16 +221,16 @@ def counter_api(name: str, *, tenant: bool = False, throttled: bool = False) -> 
         with patch.object(api, "resources", lambda: resources), patch.dict(os.environ, environment):
             return api.handler(request, LAMBDA_CONTEXT)
 
-    def look(request: Any, response: Any) -> tuple[int, str]:
+    def look(request: Any, response: Any) -> str:
         if differs := _difference(request, response):
-            return 0, f"not as the OpenAPI document says: {differs:.200}"
+            return f"not as the OpenAPI document says: {differs:.200}"
         if not tenant or response["statusCode"] != 200 or not response["body"].startswith("{"):
-            return 0, ""
+            return ""
         found = {*_customers(read_json(response["body"]))}
         own = set[str]()
         with suppress(AttributeError, LookupError, TypeError):  # Who has no claim may read the API's document alone.
             own = {_claim(request)}
-        return 0, f"another customer's counts: {found}" if found - own else ""
+        return f"another customer's counts: {found}" if found - own else ""
 
     return Door(name, call, posts=False, look=look, may_be_unavailable=throttled)
 
@@ -315,37 +316,3 @@ def _customers(document: Any) -> list[str]:
         return []
     own = [document["customer"]] if isinstance(document.get("customer"), str) else []
     return own + [name for part in document.values() for name in _customers(part)]
-
-
-def _beyond_dynamodb(item: Mapping[str, Any]) -> str:
-    """The first limit of DynamoDB that a typed item exceeds, written down a second time; empty if there is none.
-
-    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
-    """
-    for name, most in (("pk", 2048), ("sk", 1024)):
-        if not 0 < len(item[name]["S"].encode()) <= most:
-            return f"{name} is empty or too long"
-    problems = [
-        _value_beyond({"M": item}, level=0),
-        "" if len(str(item).encode()) < 2 * _ITEM_BYTES else "item too large",
-    ]
-    return next(filter(None, problems), "")
-
-
-def _value_beyond(value: Mapping[str, Any], level: int) -> str:
-    [(kind, content)] = value.items()
-    if level > 32:
-        return "more than 32 levels"
-    if kind == "S":
-        content.encode()
-    if kind == "N":
-        number = Decimal(content)
-        digits = "".join(map(str, number.as_tuple().digits)).strip("0")
-        if len(digits) > 38 or (number and not -130 <= number.adjusted() <= 125):
-            return f"number {content:.60}"
-    if kind == "M" and any(not 0 < len(name.encode()) <= 65_535 for name in content):
-        return "a name is empty or too long"
-    if kind in ("SS", "NS", "BS") and not content:
-        return "an empty set"
-    parts = content.values() if kind == "M" else content if kind == "L" else ()
-    return next(filter(None, (_value_beyond(part, level + 1) for part in parts)), "")

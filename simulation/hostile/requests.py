@@ -44,19 +44,19 @@ class Stranger:
     def __init__(self, seed: int) -> None:
         self._rng = random.Random(seed)
 
-    def post(self, path: str = "/events") -> dict[str, Any]:
+    def post(self) -> dict[str, Any]:
         """A request that posts events; one in ten a CloudEvent."""
         if self._rng.random() < 0.1:
             context = {"specversion": "1.0", "id": self._text(), "source": "/", "type": "view"}
             envelope = f'{json.dumps(context)[:-1]},"data":{self._event()}}}'
             headers = {"content-type": "application/cloudevents+json"}
-            return self._spoiled(self._request("POST", path, "", envelope, headers))
-        return self._spoiled(self._request("POST", path, "", self.body(), self._headers()))
+            return self._spoiled(new_request("POST", "/events", "", envelope, headers))
+        return self._spoiled(new_request("POST", "/events", "", self._body(), self._headers()))
 
     def get(self) -> dict[str, Any]:
         """A request for counts or events; one in eight posts a batch."""
         if self._rng.random() < 0.125:
-            return self._spoiled(self._request("POST", "/v1/batch", "", self._batch(), self._headers()))
+            return self._spoiled(new_request("POST", "/v1/batch", "", self._batch(), self._headers()))
         path, needed, taken = self._rng.choice(_RESOURCES)
         parameters = {name: self._parameter(name) for name in needed if self._rng.random() < 0.97}
         parameters |= {name: self._parameter(name) for name in taken if self._rng.random() < 0.3}
@@ -66,9 +66,9 @@ class Stranger:
             query = self._broken(query)
         elif drawn < 0.07:
             path = f"/v1/{quote(self._text(), safe='', errors='replace')[:200]}"
-        return self._spoiled(self._request(self._rng.choice(["GET"] * 9 + ["PUT"]), path, query, None, {}))
+        return self._spoiled(new_request(self._rng.choice(["GET"] * 9 + ["PUT"]), path, query))
 
-    def body(self) -> str:
+    def _body(self) -> str:
         """The text of a body or a message."""
         drawn = self._rng.random()
         if drawn < 0.04:
@@ -185,7 +185,7 @@ class Stranger:
             inner = ",".join(f"{json.dumps(name)}:{value}" for name, value in values.items())
             entries.append(f'{{"aggregate":{json.dumps(declared.name)},"values":{{{inner}}}}}')
         text = f'{{"groups":[{",".join(entries)}]}}'
-        return text if self._rng.random() < 0.8 else self._rng.choice([self._broken(text), self.body()])
+        return text if self._rng.random() < 0.8 else self._rng.choice([self._broken(text), self._body()])
 
     def _headers(self) -> dict[str, Any]:
         return self._rng.choice(
@@ -193,42 +193,37 @@ class Stranger:
             + [{"Content-Type": "text/plain;charset=UTF-8"}, {}, {"content-type": "a/b" * 300}]
         )
 
-    def _request(self, method: str, path: str, query: str, body: str | None, headers: dict[str, Any]) -> dict[str, Any]:
-        claims = {"sub": self._rng.choice(["c0", "c0", "c0", "c0", "c1"])}
-        event: dict[str, Any] = {
-            "version": "2.0",
-            "routeKey": "$default",
-            "rawPath": path,
-            "rawQueryString": query,
-            "headers": headers,
-            "requestContext": {
-                "http": {"method": method, "path": path},
-                "stage": "$default",
-                "authorizer": {"jwt": {"claims": claims, "scopes": None}},
-            },
-            "isBase64Encoded": False,
-        }
-        if body is not None:
-            event["body"] = body
-            if self._rng.random() < 0.1:
-                event |= {"body": base64.b64encode(body.encode(errors="replace")).decode(), "isBase64Encoded": True}
-        return event
-
-    def _spoiled(self, event: dict[str, Any]) -> dict[str, Any]:
-        """Now and then, a body that is no text, headers that nobody sends, or a claim that is none."""
+    def _spoiled(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Give a request another's claim or, now and then, a body that is no text, odd headers, or no claim."""
+        jwt = request["requestContext"]["authorizer"]["jwt"]
+        jwt["claims"]["sub"] = self._rng.choice(["c0", "c0", "c0", "c0", "c1"])
+        if self._rng.random() < 0.1 and "body" in request:
+            body = base64.b64encode(request["body"].encode(errors="replace")).decode()
+            request |= {"body": body, "isBase64Encoded": True}
         if self._rng.random() < 0.96:
-            return event
+            return request
         odd = self._rng.choice([None, "", 7, [], {}, True, "é\ud800", {"a": None}, ["a"]])
         place = self._rng.choice(["body", "headers", "authorizer", "claims", "claim"])
         if place == "body":
-            event |= {"body": self._rng.choice(["!!!", "", "/w=="]), "isBase64Encoded": True}
+            request |= {"body": self._rng.choice(["!!!", "", "/w=="]), "isBase64Encoded": True}
         elif place == "headers":
-            event["headers"] = {self._text(): self._text()}
+            request["headers"] = {self._text(): self._text()}
         elif place == "authorizer":
-            event["requestContext"].pop("authorizer")
+            request["requestContext"].pop("authorizer")
         else:
-            event["requestContext"]["authorizer"] = {"jwt": {"claims": odd if place == "claims" else {"sub": odd}}}
-        return event
+            jwt["claims"] = odd if place == "claims" else {"sub": odd}
+        return request
+
+
+def new_request(
+    method: str, path: str, query: str = "", body: str | None = None, headers: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return a request of a customer as API Gateway delivers it."""
+    authorizer = {"jwt": {"claims": {"sub": "c0"}, "scopes": None}}
+    context = {"http": {"method": method, "path": path}, "stage": "$default", "authorizer": authorizer}
+    request: dict[str, Any] = {"version": "2.0", "routeKey": "$default", "rawPath": path, "rawQueryString": query}
+    request |= {"headers": {**(headers or {})}, "requestContext": context, "isBase64Encoded": False}
+    return request if body is None else {**request, "body": body}
 
 
 def _token(text: str) -> str:

@@ -48,6 +48,8 @@ _KNOWN: Final[Mapping[str, Sequence[str]]] = {
 
 _RETURNED: Final = {"PutItem": ("NONE", "ALL_OLD"), "DeleteItem": ("NONE", "ALL_OLD")}
 _MOST: Final = {"TransactItems": 100, "Statements": 25, "Keys": 100}
+_MOST_LEVELS: Final = 32
+_NAME_BYTES: Final = 65_535
 _EXPRESSION_BYTES: Final = 4096
 _STATEMENT_CHARACTERS: Final = 8192
 _SYNTAX: Final = {"AND", "OR", "NOT", "BETWEEN", "IN", "SET", "REMOVE", "ADD", "DELETE"}
@@ -96,9 +98,8 @@ def _problem(operation: str, request: Mapping[str, Any]) -> str:
     if any(key in keys[:index] for index, key in enumerate(keys)):
         return "Provided list of item keys contains duplicates"
     for part in ("Item", "Key", "ExpressionAttributeValues"):
-        for value in (request.get(part) or {}).values():
-            if problem := _value_problem(value):
-                return problem
+        if problem := _value_problem({"M": request.get(part) or {}}):
+            return problem
     expressions = [request[name] for name in EXPRESSIONS if name in request]
     names = request.get("ExpressionAttributeNames")
     return _selection_problem(operation, request) or next(
@@ -118,24 +119,24 @@ def crowd_problem(request: Mapping[str, Any]) -> str:
     return f"invalid {xform_name(crowded[0])}: Member must have length less than or equal to {crowded[1]}"
 
 
-def _value_problem(value: Mapping[str, Any]) -> str:
-    if not value:
-        return "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"
-    if len(value) > 1:
-        return "Supplied AttributeValue has more than one datatypes set"
+def _value_problem(value: Mapping[str, Any], levels: int = _MOST_LEVELS) -> str:
+    if levels < 0:
+        return "Nesting Levels have exceeded supported limits"
+    if len(value) != 1:
+        problem = "has more than one datatypes set" if value else "is empty, must contain exactly one of the types"
+        return f"Supplied AttributeValue {problem}"
     [(kind, content)] = value.items()
-    if kind in ("SS", "NS", "BS"):
-        if not content:
-            return "One or more parameter values were invalid: a set may not be empty"
-        if len(set(content)) < len(content):
-            return f"One or more parameter values were invalid: Input collection {content} contains duplicates"
+    if kind in ("SS", "NS", "BS") and len(set(content)) < max(len(content), 1):
+        return f"One or more parameter values were invalid: Input collection {content} is empty or contains duplicates"
+    if kind == "M" and any(not 0 < len(name.encode()) <= _NAME_BYTES for name in content):
+        return "One or more parameter values were invalid: an attribute name is empty or too long"
     try:
         for number in content if kind == "NS" else (content,) if kind == "N" else ():
             parse(number)
     except InvalidValueError as error:
         return str(error)
     parts = content.values() if kind == "M" else content if kind == "L" else ()
-    return next((problem for part in parts if (problem := _value_problem(part))), "")
+    return next((problem for part in parts if (problem := _value_problem(part, levels - 1))), "")
 
 
 def _expression_problem(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import partial, reduce
 from itertools import product
 from typing import Any, Final
 
@@ -54,10 +54,13 @@ def comparisons(table: str) -> Iterator[tuple[str, Request]]:
     for name in ("status", "Ttl", "_x", "it's"):
         yield "scan", {"TableName": table, "ProjectionExpression": name}
     yield "batch_get_item", {"RequestItems": {table: {"Keys": [_KEYS[0]] * 2}}}
-    key, number = _KEYS[0], {"N": "1"}
-    yield "put_item", {"TableName": table, "Item": {**key, "x": number, "status": number}}
+    number: Item = {"N": "1"}
+    yield "put_item", {"TableName": table, "Item": {**_KEYS[0], "x": number, "status": number}}
+    deep = [reduce(lambda value, _: {"L": [value]}, range(levels), number) for levels in (31, 32)]
+    for more in (*({"x": value} for value in deep), *({"n" * size: number} for size in (0, 65_535, 65_536))):
+        yield "put_item", {"TableName": table, "Item": {**_KEYS[0], **more}}
     for bound in (number, {"N": "1.5"}):
-        update = {"Statement": _STATEMENT.format(table), "Parameters": [number, number, *key.values(), bound]}
+        update = {"Statement": _STATEMENT.format(table), "Parameters": [number, number, *_KEYS[0].values(), bound]}
         yield "batch_execute_statement", {"Statements": [{**update, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}]}
 
 
