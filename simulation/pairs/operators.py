@@ -1,22 +1,19 @@
-"""The operators: increments, resets, erasures, redrives; edits by hand; processes that share a quota."""
+"""The operators: increments, resets, erasures, redrives; edits by hand."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import timedelta
 from typing import Any, Final, Literal
 
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._control.counted_names import plan_of
 from dynamodb_counters._control.registry import read_registry
-from dynamodb_counters._declarations import Declaration, Event, Quota
+from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._erase.eraser import Eraser
 from dynamodb_counters._fold.records import Origins
 from dynamodb_counters._quarantine.quarantine import Quarantined, discard, list_quarantined, redrive
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.direct_counts import increment, reset
-from dynamodb_counters._writes.leases import Leases
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.oracle.layout import is_image, is_waiting
 from simulation.pairs import coverage, features
@@ -25,9 +22,6 @@ from simulation.pairs.engine import Act, Engine
 from simulation.pairs.ledger import Purpose
 from simulation.pairs.truth import ENTRY, LATER
 from simulation.pairs.writers import PAGES
-
-_QUOTA: Final = Quota("calls", limit=12, per=timedelta(hours=1), portion=4)
-
 
 COUNTED: Final = "group counted directly"
 _GROUPS: Final = [{"aisle": aisle, "sku": sku} for aisle in "mn" for sku in "xyz"]
@@ -130,34 +124,6 @@ def _is_discarded(table: Table, entry: Quarantined) -> bool:
         return discard(table, entry, plan_of(registry), Origins(table.name, registry.source or None))
     except InvalidArgumentError:
         return False
-
-
-class Sharing:
-    """Processes that share a quota, which is never exceeded."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._granted: Counter[str] = Counter()
-
-    def acts(self) -> Iterable[Act]:
-        return [(2, self._ask)]
-
-    def wrong(self) -> list[str]:
-        limit = _QUOTA.limit
-        return [f"quota: {n} calls in {sk} of at most {limit}" for sk, n in self._granted.items() if n > limit]
-
-    def _ask(self) -> None:
-        def work(table: Table) -> bool:
-            found = table.remembered.setdefault("leases", Leases(table, _QUOTA, {}))
-            granted = False
-            for _ in range(self._engine.rng.randint(1, 5)):
-                if found.take():
-                    granted = True
-                    # One period for sure: no clock error is allowed for.
-                    self._granted[_QUOTA._period(table.clock()).sk] += 1
-            return granted
-
-        self._engine.call(work, self._engine.noting(features.LEASES, features.EVERYTHING))
 
 
 _NONSENSE: Final[tuple[dict[str, Any], ...]] = (

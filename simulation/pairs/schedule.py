@@ -21,7 +21,7 @@ from simulation.pairs.deliveries import HOUR
 from simulation.pairs.engine import NEAR, Engine
 from simulation.pairs.function import QUARANTINE_SECONDS
 from simulation.pairs.housekeeping import housekeeping, narrow_pages, seeded
-from simulation.pairs.operators import Erasing, Increments, Quarantine, Sharing, Spoiling
+from simulation.pairs.operators import Erasing, Increments, Quarantine, Spoiling
 from simulation.pairs.runs import SETTLED, Changes, Verifying
 from simulation.pairs.swarm import Swarm
 from simulation.pairs.truth import Truth
@@ -52,11 +52,10 @@ class PairSchedule:
         self._quarantine = Quarantine(engine)
         self._changes = Changes(engine, self._writers)
         self._verifying = Verifying(engine, self._changes)
-        self._sharing = Sharing(engine)
         engine.actors = [self._writers, Increments(engine), Erasing(engine), self._quarantine, self._changes]
         self._restoring = Restoring(engine, self._writers)
         self._spoiling = Spoiling(engine)
-        engine.actors += [self._verifying, self._sharing, self._restoring, self._spoiling]
+        engine.actors += [self._verifying, self._restoring, self._spoiling]
         engine.runner_ended, engine.runner_moved = self._runner_ended, self._changes.moved
         self._eager = engine.rng.random() < 0.5
         self._small = engine.rng.random() < 0.3
@@ -106,7 +105,6 @@ class PairSchedule:
         self._audit("redriven", whole=False)
         if given_up := engine.deliveries.given_up:
             engine.wrong.append(f"{given_up} records expired before they were counted")
-        engine.wrong += self._sharing.wrong()
         if "erase" in engine.without:
             engine.wrong += self._writers.answers.wrong()
         if not swarm.spoils:
@@ -147,7 +145,7 @@ class PairSchedule:
         self._writers.touch()
         engine.go()
         self._audit("dropped", whole=True)
-        engine.wrong += [*self._sharing.wrong(), *crossings.wrong(self._truth())]
+        engine.wrong += crossings.wrong(self._truth())
 
     def _block(self) -> None:
         """Have deltas wait; perhaps redrive them while their name is filled: the baseline has them."""

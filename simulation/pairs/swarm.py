@@ -10,12 +10,12 @@ from typing import Final, Self
 _SOURCES: Final = {"visit": ("visit", "correct", "record_once"), "tap": ("tap",), "order": ("order",)}
 """Acts by the source that they write."""
 
-_SELDOM: Final = (("erase",), ("increment", "reset"), ("ask",), ("record_once",))
+_SELDOM: Final = (("erase",), ("increment", "reset"), ("record_once",))
 _OFTEN: Final = (("redeclare",), ("redrive", "discard"), ("retract",), ("expire",))
 _NEVER: Final = ("backfill", "drop", "verify", "spoil", "block")
 """Runs, and what they judge: those of all actors at once have them."""
 
-_BEYOND: Final = ("erase", "increment", "reset", "ask", "record_once", "pages")
+_BEYOND: Final = ("erase", "increment", "reset", "record_once", "pages")
 """Beyond the specification that traces are compared with."""
 
 KINDS: Final = ("packed", "apart", "mended", "copied", "traced")

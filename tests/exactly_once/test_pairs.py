@@ -21,7 +21,7 @@ SEEDS = (1, 3, 12, 38, 46, 56, *range(60, 60 + 5 * NIGHT))
 """By day those that bring about what is rare."""
 PAGE = Path(__file__).parents[2] / "docs" / "pairs.md"
 OFTEN = {features.QUARANTINED: 2, features.REDRIVEN: 1, features.BACKFILLED: 5, features.VERIFIED: 15}
-OFTEN |= {features.ONCE: 10, features.EXPIRED: 5, features.LEASES: 10, features.SPLIT: 5, features.ZOMBIES: 5}
+OFTEN |= {features.ONCE: 10, features.EXPIRED: 5, features.SPLIT: 5, features.ZOMBIES: 5}
 OFTEN |= {operators.COUNTED: 10, features.ERASED_KEPT: 3, features.ERASED_BACK: 1}
 OFTEN |= {features.REDEFINED: 3, features.ADDED: 1, features.REPAIRED: 2, features.RESTORED: 3}
 OFTEN |= {features.PAGED: 10, features.PAGE_SPLIT: 5}
