@@ -237,13 +237,10 @@ class Writers:
 
     def _visit(self) -> None:
         values = self._some_visit()
-        if self._has_more:
-            # Some of them twice, as a producer sends them that did not hear of its success.
-            batch = [values, *(self._some_visit() for _ in range(self._random.randint(0, 4)))]
-            batch += self._random.choices(batch, k=self._random.choice((0, 0, 1)))
-            self._call(lambda table: len(accept_many(table, VISIT, batch)), features.PLAIN, VISIT.name)
-            return
-        self._call(lambda table: accept(table, VISIT, values).status == "accepted", features.PLAIN, VISIT.name)
+        # Some of them twice, as a producer sends them that did not hear of its success.
+        batch = [values, *(self._some_visit() for _ in range(self._random.randint(0, 4 if self._has_more else 1)))]
+        batch += self._random.choices(batch, k=self._random.choice((0, 0, 1)))
+        self._call(lambda table: len(accept_many(table, VISIT, batch)), features.PLAIN, VISIT.name)
 
     def _noting(self, feature: str, source: str) -> Callable[[Any], None]:
         return self._engine.noting(feature, self._engine.over(source))
@@ -280,14 +277,7 @@ class Writers:
             event["force"] = POISON if draw.random() < self._poison else draw.randint(1, 5)
             events.append(event)
         self._taps += events
-        if self._has_more:
-            self.answers.accept(events, self._noting(features.PACKED, TAP.name))
-            return
-
-        def work(table: Table) -> bool:
-            return any(outcome.status == "accepted" for outcome in accept_many(table, TAP, events))
-
-        self._call(work, features.PACKED, TAP.name)
+        self.answers.accept(events, self._noting(features.PACKED, TAP.name))
 
     def _correct(self) -> None:
         """Replace an event whole, as other code may."""
@@ -307,12 +297,9 @@ class Writers:
         draw = self._random
         if self._taps and draw.random() < (1 if "visit" in self._engine.without else 0.4):
             tap = draw.choice(self._taps)
-            if self._has_more:
-                # Now and then before it comes.
-                tap = tap if draw.random() < 0.65 else {**tap, "id": 2000 + draw.randrange(9)}
-                self.answers.retract(tap, self._noting(features.RETRACTED, TAP.name))
-                return
-            self._call(lambda table: retract(table, TAP, tap), features.RETRACTED, TAP.name)
+            # Now and then before it comes.
+            tap = tap if draw.random() < 0.65 else {**tap, "id": 2000 + draw.randrange(9)}
+            self.answers.retract(tap, self._noting(features.RETRACTED, TAP.name))
         else:
             values = self._some_visit()
             self._call(lambda table: retract(table, VISIT, values), features.RETRACTED, VISIT.name)
