@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._backfill.feeds import Shard
 from dynamodb_counters._declarations import Items, TableKeys
 from simulation.delivery.stream_api import Source, shard_id
 from simulation.memory.memory_stream import Page, Record
 from simulation.oracle.layout import is_expiry
-from simulation.pairs.backend import Backend
+from simulation.pairs.backend import LocalBackend, MemoryBackend
 from simulation.pairs.declared import ORDER
 
 _OURS: Final = ("pk", "sk", "_type", "ttl", "number")
@@ -72,7 +72,7 @@ SHAPES: Final = (
 class Apart:
     """The table of the counts, whose orders lie in another."""
 
-    def __init__(self, counts: Backend, shape: Shape, rng: random.Random) -> None:
+    def __init__(self, counts: MemoryBackend | LocalBackend, shape: Shape, rng: random.Random) -> None:
         self._counts = counts
         self._source = counts.beside("orders", shape.names, shape.ttl)
         self._shape = shape
@@ -138,15 +138,13 @@ class Apart:
             keys = {name: next(iter(images.values()))[name] for name in ("pk", "sk")}
             yield f"{shard}@{self._source.name}", {**record, "dynamodb": record["dynamodb"] | images | {"Keys": keys}}
 
-    def beside(self, name: str, keys: tuple[str, ...], ttl: str) -> Backend:
-        return self._counts.beside(name, keys, ttl)
-
-    def described(self) -> list[Shard]:
-        return [*self._counts.described(), *self._source.described()]
-
     def drop(self) -> None:
         self._counts.drop()
         self._source.drop()
+
+
+Backend: TypeAlias = MemoryBackend | LocalBackend | Apart
+"""A table with its stream and its time."""
 
 
 class _Both:

@@ -14,7 +14,7 @@ from dynamodb_counters.errors import InvalidArgumentError, UncountedError
 from dynamodb_counters.exactly_once import WATERMARK_PREFIX
 from simulation.oracle.aggregates import DAY_BUCKET, Group, Groups, Parts
 from simulation.oracle.layout import held_groups
-from simulation.pairs.backend import Backend
+from simulation.pairs.apart import Backend
 from simulation.pairs.declared import DECLARED, NAMES, signature, with_below
 from simulation.pairs.truth import Image, IsSpoiled, Truth, nonzero
 

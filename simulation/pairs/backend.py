@@ -8,9 +8,8 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from dynamodb_counters._backfill.feeds import Shard, StreamReader
 from simulation.aws import streams
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource, Source
@@ -27,50 +26,16 @@ _BEGINS_AFTER: Final = timedelta(minutes=20)
 """By how much the stream of a restored table is younger than the table."""
 
 
-class Backend(Protocol):
-    """A table with its stream and its time."""
-
-    name: str
-    client: Any
-    clock: VirtualClock
-    lag: float
-    """Seconds that the engine is given where a schedule has nothing to do but to wait for it."""
-    source_table: str | None
-    """ARN of the table of the events, if that is another than the counts'."""
-
-    @property
-    def stream(self) -> Source: ...
-
-    def items(self) -> Iterable[Mapping[str, Any]]: ...
-
-    def expire(self, limit: int) -> list[dict[str, Any]]:
-        """Delete up to `limit` items whose TTL is over, as DynamoDB does; return them."""
-
-    def split(self, rng: random.Random) -> None:
-        """Close a shard and open its children."""
-
-    def roll_over(self) -> None:
-        """Replace every open shard by a child."""
-
-    def trim(self, created_before: float) -> None:
-        """Forget old records, if the engine can."""
-
-    def history(self) -> Iterable[tuple[str, Record]]:
-        """Every record that can still be known, and its shard."""
-
-    def described(self) -> list[Shard]:
-        """The stream's shards, as DynamoDB describes them."""
-
-    def beside(self, name: str, keys: tuple[str, ...], ttl: str) -> Backend:
-        """Make a table with other names of its keys and its TTL, in the same engine and the same time."""
-
-    def drop(self) -> None: ...
-
-
-MakeBackend: TypeAlias = Callable[[random.Random], Backend]
+MakeBackend: TypeAlias = Callable[[random.Random], "MemoryBackend | LocalBackend"]
 
 
 class MemoryBackend(MemoryTable):
+    """A table in memory, of another engine's interface.
+
+    An engine is given `lag` seconds where a schedule has nothing to do but to wait for it. `source_table` is the ARN of
+    the table of the events, if that is another than the counts'.
+    """
+
     lag = 0.0
     source_table: str | None = None
 
@@ -102,9 +67,6 @@ class MemoryBackend(MemoryTable):
 
     def history(self) -> Iterable[tuple[str, Record]]:
         return self.stream.history()
-
-    def described(self) -> list[Shard]:
-        return self.stream.shards()
 
     def drop(self) -> None:
         """Nothing outlives it."""
@@ -208,10 +170,6 @@ class LocalBackend:
         for shard in self.stream.shards():
             for record in self.stream.read(shard.id, None, 100_000).records:
                 yield shard.id, record
-
-    def described(self) -> list[Shard]:
-        assert self._engine.streams is not None
-        return StreamReader(self._engine.streams, self.stream.arn).shards()
 
     def drop(self) -> None:
         self.client.delete_table(TableName=self.name)

@@ -17,7 +17,7 @@ from simulation.faults.actors import Actor, Crashed
 from simulation.faults.faulty_client import Fault, FaultPlan
 from simulation.faults.hooked_client import StaleReads
 from simulation.faults.process import Process
-from simulation.pairs.backend import Backend
+from simulation.pairs.apart import Backend
 from simulation.pairs.ledger import Purpose
 
 _STEP: Final = "step"
@@ -85,7 +85,7 @@ class BackendStream:
         self._backend = backend
 
     def shards(self) -> list[Shard]:
-        return self._backend.described()
+        return [*self._backend.stream.shards()]
 
     def records(self, shard: str, after: str | None = None) -> Iterable[Mapping[str, Any]]:
         found = self._backend.stream.read(shard, None, 10**9).records

@@ -23,8 +23,9 @@ from simulation.faults.process import in_disorder
 from simulation.memory.memory_stream import Record
 from simulation.oracle.aggregates import Group, Groups, add_all
 from simulation.pairs import features
+from simulation.pairs.apart import Backend
 from simulation.pairs.audit import audit
-from simulation.pairs.backend import Backend, MemoryBackend, RestoredTable
+from simulation.pairs.backend import MemoryBackend, RestoredTable
 from simulation.pairs.calls import Runner
 from simulation.pairs.declared import VISIT
 from simulation.pairs.engine import Act, Engine

@@ -11,7 +11,7 @@ from typing import Final
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.faults.faulty_client import FaultPlan
 from simulation.pairs import coverage
-from simulation.pairs.backend import Backend
+from simulation.pairs.apart import Backend
 from simulation.pairs.function import Function, Invocation, wait_of
 
 HOUR: Final = 3600.0

@@ -19,7 +19,7 @@ from simulation.faults.faulty_client import FaultPlan
 from simulation.memory_table import MemoryTable
 from simulation.oracle.layout import entry_of, is_waiting
 from simulation.pairs import coverage, features
-from simulation.pairs.apart import SHAPES, Apart
+from simulation.pairs.apart import SHAPES, Apart, Backend
 from simulation.pairs.backend import MakeBackend
 from simulation.pairs.calls import FAILURES, Caller, Runner, Work
 from simulation.pairs.declared import MEASURED, ORDER, SOURCES, TAP, Deployments, is_deriving, root_source
@@ -81,8 +81,8 @@ class Engine:
         self.seed, self.swarm = seed, swarm
         self.without = frozenset(without) | (swarm.without if swarm else frozenset())
         self.rng = rng = random.Random(seed)
-        self.backend = make_backend(rng)
-        self.sources: dict[str, Any] = dict(SOURCES) if swarm is None else self._draw_sources(swarm)
+        self.backend: Backend = make_backend(rng)
+        self.sources: dict[str, Any] = dict(SOURCES) if swarm is None else self._draw_sources(self.backend, swarm)
         if isinstance(self.backend, MemoryTable):
             self.backend.page_items = rng.choice((5, 20, 1000))
         self.ledger = Ledger()
@@ -126,12 +126,12 @@ class Engine:
             time_out = self.deliveries.time_out
             self.trouble = [self._retire, time_out, time_out, *([self._fail_for_hours] if swarm.hours else [])]
 
-    def _draw_sources(self, swarm: Swarm) -> dict[str, Any]:
+    def _draw_sources(self, counts: Any, swarm: Swarm) -> dict[str, Any]:
         """Draw how the sources of a swarm are kept, by name."""
         found: dict[str, Any] = {name: source for name, source in SOURCES.items() if name in swarm.sources}
         if swarm.apart:
             shape = self.rng.choice(SHAPES)
-            self.backend = Apart(self.backend, shape, self.rng)
+            self.backend = Apart(counts, shape, self.rng)
             found[ORDER.name] = shape.source()
         if TAP.name in found:
             found[TAP.name] = replace(TAP, packed=_layout(self.rng))

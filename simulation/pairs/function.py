@@ -21,7 +21,7 @@ from simulation.faults.faulty_client import Fault, FaultPlan
 from simulation.faults.process import Process
 from simulation.oracle.aggregates import Row
 from simulation.pairs import coverage
-from simulation.pairs.backend import Backend
+from simulation.pairs.apart import Backend
 
 LONGEST_INVOCATION: Final = 900.0
 """Lambda's longest timeout: nothing runs beyond it, whatever the mapping has given up on."""

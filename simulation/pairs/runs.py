@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -31,6 +31,7 @@ from simulation.pairs.declared import signature, with_below
 from simulation.pairs.engine import Act, Engine
 from simulation.pairs.ledger import Place
 from simulation.pairs.truth import Truth, nonzero, ranked
+from simulation.pairs.writers import Writers
 
 _MOST_CHANGES: Final = 3
 _MOST_RUNS: Final = 3
@@ -53,19 +54,10 @@ SETTLED: Final = 30 * 60.0
 """After so long, what Lambda gave up on is in the way of no run."""
 
 
-class Touching(Protocol):
-    """Writers that runs need now and then."""
-
-    def write(self) -> None: ...
-
-    def touch(self) -> None:
-        """A change that is sure to have a record."""
-
-
 class Changes:
     """Deploys something else, backfills what waits for it or counts already, and drops names."""
 
-    def __init__(self, engine: Engine, writers: Touching) -> None:
+    def __init__(self, engine: Engine, writers: Writers) -> None:
         self._engine = engine
         self._writers = writers
         self._changes = engine.rng.randint(0, _MOST_CHANGES)

@@ -36,8 +36,7 @@ from simulation.oracle.aggregates import (
     added_by_groups,
 )
 from simulation.oracle.layout import ROW_SIGNS, Entry, entry_of, is_expiry, rows_of
-from simulation.pairs.apart import Apart
-from simulation.pairs.backend import Backend
+from simulation.pairs.apart import Apart, Backend
 from simulation.pairs.declared import ORDER, own
 from simulation.pairs.function import fails
 from simulation.pairs.ledger import Ledger, Numbers, Place

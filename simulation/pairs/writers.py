@@ -22,8 +22,7 @@ from simulation.aws.sigv4 import SKEW_SECONDS
 from simulation.oracle.aggregates import MOST_TEXT
 from simulation.oracle.layout import EventKey, LoggedEvent, Logs, event_key, plain_values, read_logs
 from simulation.pairs import coverage, features
-from simulation.pairs.apart import Apart
-from simulation.pairs.backend import Backend
+from simulation.pairs.apart import Apart, Backend
 from simulation.pairs.declared import MOST_GROUPS, ORDER, POISON, TAP, VISIT, signature
 from simulation.pairs.engine import Act, Engine
 
