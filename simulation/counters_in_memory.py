@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -49,25 +49,10 @@ _REPLAYED: Final = 20
 class Faults:
     """Faults that DynamoDB Streams and Lambda may inflict on the aggregator; the counts must stay exact.
 
-    Each is a probability from 0 to 1; the seed of `counters_in_memory` decides. With any of them, shards are read in
-    random order and batches are cut at random places.
-
-    Parameters
-    ----------
-    crash : float, optional
-        Probability that an invocation dies before or after one of its calls, with some of its writes done; its
-        batch is delivered again, to a new process. Default 0.
-    redeliver : float, optional
-        Probability that a batch is delivered again although it was counted, with some records before it. Default 0.
-    late_expiry : float, optional
-        Probability that DynamoDB deletes an expired item only some time within the next two days. Default 0.
-    split : float, optional
-        Probability that a shard of the stream is replaced by one or two others after a write. Default 0.
-
-    Examples
-    --------
-    >>> Faults(crash=0.3, redeliver=0.3).split
-    0.0
+    Each is a probability from 0 to 1: that an invocation dies before or after a call, and its batch is delivered again
+    to a new process; that a batch is delivered again although it was counted; that an item is deleted up to two days
+    after it has expired; that a shard is replaced after a write. With any of them, shards are read in random order, and
+    batches are cut at random places.
     """
 
     crash: float = 0.0
@@ -244,35 +229,25 @@ def _lateness(seed: int, probability: float, item: dict[str, Any]) -> float:
 
 
 class OwnItems:
-    """The table of a user's own items; ``counters.table`` is one.
+    """The table of a user's own items, ``counters.table``: as much of boto3's ``Table`` as is about single items.
 
-    The methods of boto3's ``Table`` that change single items, with expressions as text. Their changes are counted
-    when they return.
+    Expressions are text, items and values plain. Changes are counted when a call returns.
     """
 
     def __init__(self, client: Any, name: str) -> None:
         self._client, self.name = client, name
 
-    def put_item(self, **request: Any) -> dict[str, Any]:
-        """Call PutItem; ``Item`` and expression values are plain values."""
-        return self._call("put_item", request)
-
-    def update_item(self, **request: Any) -> dict[str, Any]:
-        """Call UpdateItem; ``Key`` and expression values are plain values."""
-        return self._call("update_item", request)
-
-    def delete_item(self, **request: Any) -> dict[str, Any]:
-        """Call DeleteItem; ``Key`` and expression values are plain values."""
-        return self._call("delete_item", request)
-
-    def get_item(self, **request: Any) -> dict[str, Any]:
-        """Call GetItem; ``Key`` and the returned ``Item`` are plain values."""
-        return self._call("get_item", request)
-
-    def _call(self, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    def __getattr__(self, method: str) -> Any:
+        call = getattr(self._client, method)
         typed, plain = TypeSerializer().serialize, TypeDeserializer().deserialize
-        asked = {name: request[name] for name in ("Item", "Key", "ExpressionAttributeValues") if name in request}
-        sent = {name: {each: typed(value) for each, value in values.items()} for name, values in asked.items()}
-        answer: dict[str, Any] = getattr(self._client, method)(TableName=self.name, **{**request, **sent})
-        items = {name: answer[name] for name in ("Item", "Attributes") if name in answer}
-        return answer | {name: {each: plain(value) for each, value in one.items()} for name, one in items.items()}
+
+        def send(**request: Any) -> dict[str, Any]:
+            asked = {name: request[name] for name in ("Item", "Key", "ExpressionAttributeValues") if name in request}
+            sent: dict[str, Any] = {
+                name: {each: typed(value) for each, value in values.items()} for name, values in asked.items()
+            }
+            answer: dict[str, Any] = call(TableName=self.name, **{**request, **sent})
+            items: dict[str, Any] = {name: answer[name] for name in ("Item", "Attributes") if name in answer}
+            return answer | {name: {each: plain(value) for each, value in item.items()} for name, item in items.items()}
+
+        return send
