@@ -65,7 +65,7 @@ docs: $(ENVIRONMENT) ## Build the documentation as a site into build/site, stric
 	@echo 'Built build/site/index.html'
 
 soak: $(ENVIRONMENT) ## Run fault schedules for some minutes [MINUTES=30]
-	$(PYTHON) -m simulation.soak --minutes $(or $(MINUTES),30) $(ARGS)
+	$(PYTHON) -m simulation.pairs --swarm --processes 2 --minutes $(or $(MINUTES),30) $(ARGS)
 
 mutations: $(ENVIRONMENT) ## Switch off each safety mechanism in turn and check that a test fails
 	$(PYTHON) -m simulation.mutations $(ARGS)

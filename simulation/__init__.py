@@ -15,7 +15,7 @@ From the bottom up; each imports only from what stands above it:
 - `throttled_burst`: a burst of events at a queue before a table without enough units;
 - `counters_in_memory`: `Counters` on it, counted at once, with faults;
 - `notices`: the outbox's stream on its way to the notifier;
-- `soak`: schedules until time is up; `hostile`: strangers at every door of the runtime, seeded;
+- `hostile`: strangers at every door of the runtime, seeded;
 - `mutations`: the runtime's safety mechanisms switched off one by one;
 - `specification`: runs recorded for TLC;
 - `nightly`: all of these.
@@ -28,5 +28,5 @@ from importlib.util import find_spec
 from pathlib import Path
 
 if find_spec("dynamodb_counters") is None:
-    # `python -m simulation.soak` runs in a plain checkout.
+    # `python -m simulation.pairs` runs in a plain checkout.
     sys.path.insert(0, str(Path(__file__).parents[1] / "lambdas"))

@@ -39,7 +39,7 @@ def parts(minutes: float) -> dict[str, Part]:
         "tests": Part(("-m", "pytest", "-q", "-n", cpus), night),
         "mutations": Part(("-m", "simulation.mutations")),
         "generated": Part(("-m", "simulation.mutations", *generated)),
-        "soak": Part(("-m", "simulation.soak", "--minutes", str(minutes))),
+        "soak": Part(("-m", "simulation.pairs", "--swarm", "--minutes", str(minutes), "--processes", cpus)),
         "pairs": Part(("-m", "simulation.pairs", *pairs)),
         "spec": Part(("-m", "simulation.specification", "--traces", str(round(4 * minutes)))),
         "engines": Part(integration, {**night, "ENGINES": "all"}),

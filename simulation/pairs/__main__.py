@@ -25,6 +25,7 @@ from simulation.pairs.swarm import KINDS, Swarm
 ENGINES: Final = ("memory", "dynamodb-local")
 _ALL: Final = 2000
 """So many schedules cover every pair that can meet."""
+_MANY: Final = 10**9
 
 
 def _outcome(seed: int, options: argparse.Namespace, make_backend: MakeBackend) -> Outcome:
@@ -59,8 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run as many schedules as asked for, and print what they came to."""
     parser = argparse.ArgumentParser(prog="python -m simulation.pairs", description=__doc__)
     parser.add_argument("--engine", choices=ENGINES, default="memory")
-    parser.add_argument("--seed", type=int, default=1, help="first seed")
-    parser.add_argument("--count", type=int, default=2000, help="how many schedules")
+    parser.add_argument("--seed", type=int, help="first seed; default: 1, or by the clock if there are minutes")
+    parser.add_argument("--count", type=int, help="how many; default: 2000, or as many as there are minutes for")
     parser.add_argument("--minutes", type=float, help="stop after so many")
     parser.add_argument(
         "--swarm", nargs="?", const="", choices=("", *KINDS), help="a few actors each, perhaps of a kind"
@@ -75,6 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--processes", type=int, default=1, help="of an engine in memory")
     parser.add_argument("--page", type=Path, help="write the table of pairs there, as a page")
     options = parser.parse_args(arguments)
+    options.count = options.count or (_MANY if options.minutes else _ALL)
+    options.seed = options.seed if options.seed is not None else int(time.time()) * 1000 if options.minutes else 1
     how = " --quotas" if options.quotas else "" if options.swarm is None else f" --swarm {options.swarm}".rstrip()
     begun, count, wrong, records = time.monotonic(), 0, 0, 0
     pairs: Counter[features.Pair] = Counter()

@@ -68,7 +68,7 @@ _ROOMS = {
         handler_process world throttled_burst
         counters_in_memory
         notices
-        mutations nightly soak hostile
+        mutations nightly hostile
         specification
     """,
 }
