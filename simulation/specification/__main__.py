@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from simulation.engines import EngineUnavailableError
-from simulation.specification.explorations import EXPLORATIONS, Configuration, Removal, Verdict, check
+from simulation.specification.explorations import SPECIFICATIONS, Exploration
 from simulation.specification.traces import BROKEN, compare, trace_of
 
 _LONGEST_SECONDS: Final = 3600.0
@@ -26,29 +26,20 @@ Row = tuple[bool, str]
 """A row of a table, and whether it is as it must be."""
 
 
-def holds(configuration: Configuration, seconds: float) -> Row:
-    """A row for a configuration, and whether it is as it must be."""
-    verdict = _checked(configuration.specification.module, configuration.text(), seconds)
-    right = isinstance(verdict, Verdict) and verdict.violated is None
-    found = "holds" if right else _problem(verdict)
-    return right, f"| {configuration.name} | {configuration.about} | {found} | {_size(verdict)} |"
-
-
-def breaks(removal: Removal, seconds: float) -> Row:
-    """A row for a removed guard, and whether there is a counterexample, as there must be."""
-    verdict = _checked(removal.configuration.specification.module, removal.text, seconds)
-    right = isinstance(verdict, Verdict) and verdict.violated is not None
-    steps = verdict.steps if isinstance(verdict, Verdict) and right else "none"
-    found = verdict.violated if isinstance(verdict, Verdict) and right else _problem(verdict)
-    return right, f"| {removal.about} | {removal.configuration.name} | {found} | {steps} | {_size(verdict)} |"
-
-
-def parts(name: str) -> Row:
-    """A row for a broken handler, and whether the specification does not allow what it does."""
-    with BROKEN[name]():
-        traces = [trace_of(seed) for seed in _SEEDS_OF_BROKEN]
-    _, wrong = compare(traces, _LONGEST_SECONDS)
-    return wrong is not None, f"| {name} | {_shown(wrong or 'accepted')} |"
+def explored(exploration: Exploration, seconds: float, *, removal: bool) -> Row:
+    """A row for a configuration, or for a removed guard, of which there must be a counterexample."""
+    try:
+        verdict = exploration.check(seconds)
+    except RuntimeError as error:
+        found, size, is_right, steps = f"**{str(error).splitlines()[0]}**", "| ", False, 0
+    else:
+        is_right = (verdict.violated is not None) is removal
+        found = verdict.violated or "holds"
+        found = found if is_right else f"**{found}**"
+        size, steps = f"{verdict.states:,} | {verdict.seconds:.0f}", len(verdict.trace) - 1
+    if removal:
+        return is_right, f"| {exploration.about} | {exploration.name} | {found} | {steps} | {size} |"
+    return is_right, f"| {exploration.name} | {exploration.about} | {found} | {size} |"
 
 
 def main() -> int:
@@ -60,10 +51,10 @@ def main() -> int:
     given = parser.parse_args()
     count, wrong = 0, 0
     for part in given.only:
-        begun, head = time.monotonic(), _HEADS[part]
+        begun, (head, rows) = time.monotonic(), _PARTS[part]
         print(f"\n{part}\n\n{head}\n{'|---' * (head.count('|') - 1)}|", flush=True)
         try:
-            for is_right, row in _PARTS[part](given):
+            for is_right, row in rows(given):
                 count, wrong = count + 1, wrong + (not is_right)
                 print(row if is_right else f"{row} WRONG", flush=True)
         except EngineUnavailableError as missing:
@@ -74,9 +65,9 @@ def main() -> int:
     return 1 if wrong else 0
 
 
-def _checks(check_one: Callable[..., Row], all_of_them: Iterable[Any], given: argparse.Namespace) -> Iterator[Row]:
+def _explored(these: Iterable[Exploration], given: argparse.Namespace, *, removal: bool = False) -> Iterator[Row]:
     with ThreadPoolExecutor(given.processes) as pool:
-        yield from pool.map(partial(check_one, seconds=given.seconds), all_of_them)
+        yield from pool.map(partial(explored, seconds=given.seconds, removal=removal), these)
 
 
 def _traces(given: argparse.Namespace) -> Iterator[Row]:
@@ -92,46 +83,27 @@ def _traces(given: argparse.Namespace) -> Iterator[Row]:
     yield not rejected, f"| {recorded:,} of {given.traces:,} schedules of the real handler, {steps:,} steps: {found} |"
 
 
-def _broken(_: argparse.Namespace) -> Iterator[Row]:
-    yield from map(parts, BROKEN)
-
-
-_GROUPS: Final = {group.specification.name: group for group in EXPLORATIONS}
-_PARTS: Final[dict[str, Callable[[argparse.Namespace], Iterator[Row]]]] = {
-    **{name: partial(_checks, holds, group.configurations) for name, group in _GROUPS.items()},
-    **{f"{name}-guards": partial(_checks, breaks, group.removals) for name, group in _GROUPS.items()},
-    "traces": _traces,
-    "broken": _broken,
-}
-_HEAD: Final = "| configuration | what takes part | verdict | distinct states | seconds |"
-_HEAD_OF_GUARDS: Final = "| guard removed | from | violated | shortest trace, steps | states until then | seconds |"
-_HEADS: Final = {
-    **dict.fromkeys(_GROUPS, _HEAD),
-    **{f"{name}-guards": _HEAD_OF_GUARDS for name in _GROUPS},
-    "traces": "| traces |",
-    "broken": "| handler broken on purpose | where its trace and the specification part |",
-}
-
-
-def _checked(module: str, configuration: str, seconds: float) -> Verdict | RuntimeError:
-    try:
-        return check(module, configuration, seconds=seconds)
-    except RuntimeError as error:
-        return error
-
-
-def _problem(verdict: Verdict | RuntimeError) -> str:
-    if isinstance(verdict, RuntimeError):
-        return f"**{str(verdict).splitlines()[0]}**"
-    return f"**violated: {verdict.violated}**" if verdict.violated else "**no counterexample**"
-
-
-def _size(verdict: Verdict | RuntimeError) -> str:
-    return f"{verdict.states:,} | {verdict.seconds:.0f}" if isinstance(verdict, Verdict) else "| "
+def _broken(_given: argparse.Namespace) -> Iterator[Row]:
+    """A row for each broken handler, and whether the specification does not allow what it does."""
+    for name, broken in BROKEN.items():
+        with broken():
+            traces = [trace_of(seed) for seed in _SEEDS_OF_BROKEN]
+        _, wrong = compare(traces, _LONGEST_SECONDS)
+        yield wrong is not None, f"| {name} | {_shown(wrong or 'accepted')} |"
 
 
 def _shown(text: str) -> str:
     return f"`{text[:160]}`".replace("|->", "=").replace("\n", " ")
+
+
+_CONFIGURATIONS: Final = "| configuration | what takes part | verdict | distinct states | seconds |"
+_REMOVALS: Final = "| guard removed | from | violated | shortest trace, steps | states until then | seconds |"
+_PARTS: Final[dict[str, tuple[str, Callable[[argparse.Namespace], Iterator[Row]]]]] = {
+    **{of.name: (_CONFIGURATIONS, partial(_explored, of.configurations)) for of in SPECIFICATIONS},
+    **{f"{of.name}-guards": (_REMOVALS, partial(_explored, of.removals, removal=True)) for of in SPECIFICATIONS},
+    "traces": ("| traces |", _traces),
+    "broken": ("| handler broken on purpose | where its trace and the specification part |", _broken),
+}
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from simulation.engines import maven
 
@@ -35,11 +35,6 @@ class Verdict:
     seconds: float
     violated: str | None
     trace: list[str]
-    output: str
-
-    @property
-    def steps(self) -> int:
-        return len(self.trace) - 1
 
 
 def installed() -> Path:
@@ -69,19 +64,10 @@ def check(
             (Path(folder) / name).write_text(text)
         # One worker, so that the first counterexample is a shortest one; states and queue go into the folder.
         # TLC unpacks modules into Java's folder for temporary files, where two at a time would meet.
-        command = [
-            java,
-            f"-Djava.io.tmpdir={folder}",
-            "-Xmx2g",
-            "-Xss16m",
-            "-XX:+UseSerialGC",
-            "-cp",
-            f"{jars}/*",
-            "tlc2.TLC",
-            "-nowarning",
-        ]
-        command += ["-workers", "1", "-metadir", f"{folder}/states", module]
-        command[1:1] = ["-XX:TieredStopAtLevel=1"] if compiled_in_haste else []
+        options = [f"-Djava.io.tmpdir={folder}", "-Xmx2g", "-Xss16m", "-XX:+UseSerialGC", "-cp", f"{jars}/*"]
+        options += ["-XX:TieredStopAtLevel=1"] if compiled_in_haste else []
+        arguments = ["-nowarning", "-workers", "1", "-metadir", f"{folder}/states", module]
+        command = [java, *options, "tlc2.TLC", *arguments]
         begun = time.monotonic()
         try:
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=seconds, check=False)
@@ -91,26 +77,54 @@ def check(
     found, violated = _STATES.findall(done.stdout), _VIOLATED.search(done.stdout)
     if not found or (violated is None and "No error has been found" not in done.stdout):
         raise RuntimeError(f"TLC could not check {module}:\n{done.stdout}{done.stderr[-1000:]}")
-    trace = _STEP.split(done.stdout)[2::2] if violated else []
-    states = int(found[-1][1].replace(",", ""))
-    return Verdict(
-        states, took, (violated[1] or DEADLOCK) if violated else None, [step.strip() for step in trace], done.stdout
-    )
+    trace = [step.strip() for step in _STEP.split(done.stdout)[2::2] if violated]
+    return Verdict(int(found[-1][1].replace(",", "")), took, violated and (violated[1] or DEADLOCK), trace)
+
+
+def configured(constants: Mapping[str, str], *lines: str) -> str:
+    """Text of a configuration of TLC."""
+    return "\n".join([*lines, "CONSTANTS", *(f"  {name} {value}" for name, value in constants.items())]) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Specification:
-    """A module of docs/spec, what must hold in it, and the constants of most explorations."""
+class Exploration:
+    """Constants of a module; a `guard` may be removed, others be made wrong, which some invariant must notice.
 
+    The tests run those with a known number of `states`, and what is `quick`.
+    """
+
+    specification: Specification
     name: str
-    invariants: tuple[str, ...]
-    defaults: Mapping[str, str]
-    constraint: str = ""
+    about: str
+    constants: Mapping[str, str] = field(default_factory=dict)
+    states: int | None = None
+    guard: str | None = None
+    quick: bool = False
 
-    @property
-    def module(self) -> str:
-        """The module for TLC, which extends the one with the actions."""
-        return f"{self.name}MC"
+    def check(self, seconds: float = 600, *, compiled_in_haste: bool = False) -> Verdict:
+        of = self.specification
+        removed = {} if self.guard is None else {"Without": f'= {{"{self.guard}"}}'}
+        lines = ("INIT Init", "NEXT Next", "VIEW View", "CHECK_DEADLOCK FALSE", *of.lines)
+        text = configured({**of.constants, **self.constants, **removed}, *lines)
+        # The module for TLC extends the one with the actions.
+        return check(f"{of.name}MC", text, seconds=seconds, compiled_in_haste=compiled_in_haste)
+
+    def without(self, about: str, constants: Mapping[str, str] | None = None, **more: Any) -> Exploration:
+        return replace(self, about=about, constants={**self.constants, **(constants or {})}, **more)
+
+
+class Specification:
+    """A module of docs/spec, what must hold in it, the constants of most explorations, and all of these."""
+
+    def __init__(self, name: str) -> None:
+        data: dict[str, Any] = tomllib.loads((MODULES / f"{name}.toml").read_text())
+        self.name, self.invariants = name, data["invariants"]
+        self.constants: dict[str, str] = data["constants"]
+        self.lines = [f"INVARIANTS {' '.join(self.invariants)}"]
+        self.lines += [f"CONSTRAINT {data['constraint']}"] if "constraint" in data else []
+        known = {key: Exploration(self, key, **values) for key, values in data["configurations"].items()}
+        self.configurations = [*known.values()]
+        self.removals = [known[values.pop("from")].without(key, **values) for key, values in data["removals"].items()]
 
     @property
     def guards(self) -> set[str]:
@@ -120,62 +134,4 @@ class Specification:
         return set(re.findall(r'"([^"]+)"', listed))
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
-    """Constants of one exploration; those with a known number of `states` take part in every run of the tests."""
-
-    specification: Specification
-    name: str
-    about: str
-    constants: Mapping[str, str] = field(default_factory=dict)
-    states: int | None = None
-
-    def text(self, **changed: str) -> str:
-        of = self.specification
-        constants = {**of.defaults, **self.constants, **changed}
-        lines = ["INIT Init", "NEXT Next", "VIEW View", "CHECK_DEADLOCK FALSE"]
-        lines += [f"CONSTRAINT {of.constraint}"] if of.constraint else []
-        lines += [f"INVARIANTS {' '.join(of.invariants)}", "CONSTANTS"]
-        return "\n".join([*lines, *(f"  {name} {value}" for name, value in constants.items())]) + "\n"
-
-
-@dataclass(frozen=True, slots=True)
-class Removal:
-    """A guard that is removed from a configuration, or constants of it that are made wrong."""
-
-    about: str
-    configuration: Configuration
-    guard: str | None = None
-    constants: Mapping[str, str] = field(default_factory=dict)
-    quick: bool = False
-
-    @property
-    def text(self) -> str:
-        changed = dict(self.constants)
-        if self.guard is not None:
-            changed["Without"] = f'= {{"{self.guard}"}}'
-        return self.configuration.text(**changed)
-
-
-@dataclass(frozen=True, slots=True)
-class Explorations:
-    specification: Specification
-    configurations: tuple[Configuration, ...]
-    removals: tuple[Removal, ...]
-
-    @classmethod
-    def read(cls, name: str) -> Self:
-        data: dict[str, Any] = tomllib.loads((MODULES / f"{name}.toml").read_text())
-        specification = Specification(name, tuple(data["invariants"]), data["constants"], data.get("constraint", ""))
-        configurations = {
-            key: Configuration(specification, key, **values) for key, values in data["configurations"].items()
-        }
-        removals = [
-            Removal(about, configurations[values.pop("from")], **values) for about, values in data["removals"].items()
-        ]
-        return cls(specification, tuple(configurations.values()), tuple(removals))
-
-
-EXPLORATIONS: Final = tuple(
-    map(Explorations.read, ("Counters", "Backfill", "Verify", "Pages", "Thresholds", "Registry"))
-)
+SPECIFICATIONS: Final = [*map(Specification, ("Counters", "Backfill", "Verify", "Pages", "Thresholds", "Registry"))]

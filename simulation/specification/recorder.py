@@ -1,354 +1,273 @@
-"""Records what real handlers do in schedules: each request as it is sent, lands at the table, and is heard of."""
+"""Records what real handlers do in schedules, as steps of docs/spec/CountersTrace.tla: requests sent, landed, heard."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
-from unittest.mock import patch
 
 from botocore.exceptions import ClientError
 
-from dynamodb_counters._commit.commit import Committer, ItemDelta, Part
-from dynamodb_counters._control.registry import Entry
-from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._commit.checkpoints import checkpoint_key
+from dynamodb_counters._commit.commit import ItemDelta, Part
+from dynamodb_counters._declarations.groups import typed_key
 from dynamodb_counters._fold.fold import Delta
 from dynamodb_counters._fold.records import NEW, OLD, padded
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.bookkeeping import sequence_of
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, QUARANTINE_PREFIX
-from dynamodb_counters.exactly_once import WATERMARK_PREFIX, shard_digest
+from dynamodb_counters.exactly_once import WATERMARK_PREFIX, Watermark, shard_digest
 from simulation.aws.sigv4 import LATEST
 from simulation.clock import EPOCH
-from simulation.faults.actors import Crashed
+from simulation.delivery.event_source_mapping import Delivery
+from simulation.faults.hooked_client import HookedClient
 from simulation.memory.client_errors import failure
-from simulation.memory.memory_client import paginator
-from simulation.pairs.backend import MemoryBackend
+from simulation.pairs.backend import Backend
 from simulation.pairs.function import Sandbox
-from simulation.pairs.truth import is_entry
 
-Event = dict[str, Any]
-ItemKey = tuple[str, str]
+_SENT: Final = "recorded"
+"""Argument of a request on its way to the table: kind and fields of its step, and the deadline of its invocation."""
 
+_REFUSED: Final = {"ConditionalCheckFailedException", "ConditionalCheckFailed"}
 
-REGISTRATION: Final = "registration"
-"""A write to the registry, of which the specification knows what it makes records count in."""
-
-_GUARDED: Final = re.compile(r"(#\w+) < (:\w+)")
-_SET: Final = re.compile(r"(#\w+) = (:\w+)")
+Fields = dict[str, Any]
+Place = tuple[str, str]
 
 
-@dataclass
 class Recording:
-    """The events of one schedule, in order; records that were delivered, by shard and sequence number; the registry.
+    """The steps of one schedule, with numbers instead of names.
 
-    `entries` are what the names were registered with.
+    `steps` have the number of a sandbox, what happened, and its text, in which a question mark is the process;
+    `records` are those that were delivered, in order by shard and padded sequence number, with their numbers.
     """
 
-    events: list[Event] = field(default_factory=list)
-    records: dict[str, dict[str, Any]] = field(default_factory=dict)
-    entries: dict[str, Entry] = field(default_factory=dict)
-    sandboxes: int = 0
-    sending: _Request | None = None
-    active: _Recorded | None = None
+    def __init__(self, backend: Backend) -> None:
+        self.steps: list[tuple[int, str, list[str]]] = []
+        self.records: dict[str, dict[str, tuple[int, Any]]] = {}
+        self.items: dict[Place, int] = {}
+        self._clock, self._now = backend.clock, 0
+        vars(backend)["expire"] = partial(self._expire, backend.expire)
 
-    def sandbox(self) -> _Recorded:
-        assert self.active is not None
-        return self.active
+    def item(self, place: Place) -> int:
+        return self.items.setdefault(place, len(self.items) + 1)
 
-    def log(self, op: str, sandbox: _Recorded, **more: Any) -> None:
-        self.events.append({"op": op, "now": sandbox.clock() - EPOCH, "process": sandbox.number, **more})
+    def number(self, shard: str, sequence: str | None) -> int:
+        """Number of a record; 0 if it was never delivered."""
+        return self.records[shard].get(sequence or "", (0,))[0]
 
+    def note(self, sandbox: int, op: str, lines: Iterable[str]) -> list[str]:
+        """Add a step, and before it that of the time that has passed; return its text."""
+        before, self._now = self._now, max(self._now, math.floor(self._clock() - EPOCH))
+        passed = [record(op='"time"', now=self._now)] if self._now > before else []
+        self.steps.append((sandbox, op, [*passed, *lines]))
+        return self.steps[-1][2]
 
-@dataclass(eq=False)
-class _Recorded:
-    """A sandbox whose requests are recorded."""
+    def line(self, op: str, fields: Fields) -> str:
+        texts = {name: self._text(name, value, fields.get("shard", "")) for name, value in fields.items()}
+        return record(op=f'"{op}"', process="?", **texts)
 
-    number: int
-    clock: Callable[[], float]
-    deadline: float = 0.0
-    shard: str = ""
+    def _text(self, name: str, value: Any, shard: str) -> Any:
+        match name:
+            case "how" | "image":
+                text = f'"{value}"'
+            case "accepted" | "cold":
+                text = str(value).upper()
+            case "found":
+                through = self.number(shard, value.get("applied_through", {}).get("S"))
+                text = record(checkpoint=through, at=_seconds(value.get("at", {"N": EPOCH})))
+            case "removed":
+                shards = {Watermark(shard).name: shard for shard in self.records}
+                text = braced(self._removed(shards[name], value[name]) for name in value if name in shards)
+            case "shard":
+                return [*self.records].index(value) + 1
+            case "item":
+                return self.item(value)
+            case "first" | "last" | "through" | "mark" | "sequence":
+                return self.number(shard, value)
+            case _:
+                return math.floor(value)
+        return text
 
+    def _removed(self, shard: str, value: Any) -> str:
+        number, created = self.number(shard, sequence_of(value)), math.floor(Watermark.read(value)[1] - EPOCH)
+        return record(shard=self._text("shard", shard, shard), value=number, created=created)
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """A request that a step of the specification stands for: its kind, and what the step needs to know."""
-
-    kind: str
-    sandbox: _Recorded
-    about: Mapping[str, Any]
-    deadline: float
-
-
-class _Landing:
-    """The table's side: logs a request when, and as often as, it lands."""
-
-    def __init__(self, recording: Recording, client: Any) -> None:
-        self._recording, self._client = recording, client
-        self.exceptions, self.meta = client.exceptions, client.meta
-
-    def batch_execute_statement(self, **_: Any) -> Any:
-        """Refuse UPDATEs: the specification has updates of single items, which then follow."""
-        raise failure("BatchExecuteStatement", "ValidationException")
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        call, request = getattr(self._client, name), self._recording.sending
-
-        def land(**arguments: Any) -> Any:
-            accepted = True
-            if request is not None and _is_past(request):
-                # The schedule has leapt over the end of its invocation: it was never sent.
-                return {}
-            try:
-                return call(**arguments)
-            except ClientError as error:
-                accepted = False
-                if not _is_refusal(error):
-                    raise
-                self._log(request, accepted=False)
-                raise
-            finally:
-                if accepted:
-                    self._log(request, accepted=True)
-
-        return land
-
-    def _log(self, request: _Request | None, *, accepted: bool) -> None:
-        if request is not None and request.kind == REGISTRATION:
-            for entry in request.about["entries"] if accepted else ():
-                self._recording.entries.setdefault(entry.name, entry)
-        elif request is not None and request.kind != "read":
-            about = {**request.about, "deadline": request.deadline, "accepted": accepted}
-            self._recording.log(f"{request.kind} landed", request.sandbox, **about)
+    def _expire(self, expire: Callable[[int], list[Fields]], limit: int) -> list[Fields]:
+        items = expire(limit)
+        if self.steps:
+            known = [self.items[place] for place in map(_place, items) if place in self.items]
+            self.note(self.steps[-1][0], "expiry landed", (record(op='"expired"', item=item) for item in known))
+        return items
 
 
-class _Calling:
-    """The handler's side: logs what it sends, and which answers reach it."""
+class RecordedSandbox(Sandbox):
+    def __init__(self, recording: Recording, numbers: Iterable[int], *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._recording, self._number = recording, next(iter(numbers))
+        self._shard, self._counts, self._is_cold = "", False, True
+        self._begun: list[str] | None = None
+        """Text of the step in which an invocation has begun, until its next one."""
+        faulty: Any = self.table.client
+        faulty.client = HookedClient(faulty.client, self._land)
+        vars(self.table)["client"] = HookedClient(faulty, self._call)
+        # What it does without a request.
+        committer: Any = self._aggregator._committer
+        committer.commit = partial(self._commit, committer.commit, committer._progress)
+        committer._quarantine_each = partial(self._give_up, committer._quarantine_each)
 
-    def __init__(self, recording: Recording, sandbox: _Recorded, client: Any) -> None:
-        self._recording, self._sandbox, self._client = recording, sandbox, client
-        self.exceptions, self.meta = client.exceptions, client.meta
-
-    def get_paginator(self, _operation: str) -> Any:
-        return paginator(self.query)
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        def call(**arguments: Any) -> Any:
-            recording, sandbox = self._recording, self._sandbox
-            request = recording.sending = _classified(name, arguments, sandbox)
-            send = getattr(self._client, name)
-            if request is not None and request.kind in ("update", "move"):
-                recording.log(f"{request.kind} sent", sandbox, **request.about)
-            if request is not None and request.kind == "read":
-                recording.log("read sent", sandbox)
-            try:
-                answer = send(**arguments)
-            except ClientError as error:
-                recording.active = sandbox
-                if request is not None and _is_refusal(error):
-                    self._heard(request, _refused_item(error))
-                raise
-            except BaseException:
-                recording.active = sandbox
-                raise
-            recording.active = sandbox
-            if request is not None:
-                self._heard(request, answer.get("Item"), accepted=True)
-            return answer
-
-        return call
-
-    def _heard(self, request: _Request, item: Mapping[str, Any] | None, *, accepted: bool = False) -> None:
-        log, about = self._recording.log, {**request.about, "accepted": accepted}
-        if request.kind == "read":
-            log("read", self._sandbox, **request.about, found=_checkpoint(item or {}))
-        elif request.kind == "update":
-            name = request.about["watermark"]
-            log("update heard", self._sandbox, **about, mark=sequence_of(item[name]) if item else None)
-        elif request.kind == "move":
-            log("move heard", self._sandbox, **about)
-
-
-@contextmanager
-def recorded() -> Iterator[Recording]:
-    """Record every sandbox made in this block."""
-    recording = Recording()
-    make, handle, expire_items = Sandbox.__init__, Sandbox.handle, MemoryBackend.expire
-    known: dict[Sandbox, _Recorded] = {}
-
-    def made(
-        self: Sandbox, backend: Any, declarations: tuple[Declaration, ...], *arguments: Any, **options: Any
-    ) -> None:
-        make(self, backend, declarations, *arguments, **options)
-        aggregator: Any = self._aggregator
-        table = aggregator._client._table
-        recording.sandboxes += 1
-        sandbox = known[self] = _Recorded(recording.sandboxes, backend.clock)
-        faulty = table.client
-        faulty.client = _Landing(recording, faulty.client)
-        vars(table)["client"] = _Calling(recording, sandbox, faulty)
-
-    def handled(self: Sandbox, delivery: Any, deadline: float) -> Any:
-        sandbox = recording.active = known[self]
-        sandbox.deadline, sandbox.shard = deadline - EPOCH, delivery.shard
-        _begin(recording, sandbox, delivery)
+    def handle(self, delivery: Delivery, deadline: float) -> Mapping[str, Any]:
+        self.deadline, self._shard = deadline, delivery.shard
+        self._note_begin(delivery)
         how = "crashed"
         try:
-            answer = handle(self, delivery, deadline)
-            how = "finished"
-        except Crashed:
-            raise
+            answer = super().handle(delivery, deadline)
+            # The end of a window needs no acknowledgment.
+            how = "finished" if delivery.records else "failed"
         except Exception:
             how = "failed"
             raise
-        else:
-            return answer
         finally:
-            recording.log("end", sandbox, how=how)
-
-    def expire(self: MemoryBackend, limit: int) -> list[dict[str, Any]]:
-        items = expire_items(self, limit)
-        if recording.active is not None:
-            keys = [(item["pk"]["S"], item["sk"]["S"]) for item in items]
-            recording.log("expiry landed", recording.active, keys=keys)
-        return items
-
-    with (
-        patch.object(MemoryBackend, "expire", expire),
-        patch.object(Sandbox, "__init__", made),
-        patch.object(Sandbox, "handle", handled),
-        _watched(recording),
-    ):
-        yield recording
-
-
-def _watched(recording: Recording) -> ExitStack:
-    """Record what handlers do without a request."""
-    commit, give_up = Committer.commit, Committer._quarantine_each
-
-    def committed(self: Committer, deltas: Any, part: Part) -> Any:
-        sandbox, progress = recording.sandbox(), self._progress.get(part.watermark.shard, {})
-        recording.log("part", sandbox, shard=part.watermark.shard, last=part.changes[-1].sequence)
-        for delta in deltas:
-            through = progress.get(delta.ref, "")
-            if delta.last <= through:
-                recording.log("skip", sandbox, shard=sandbox.shard, item=_key(delta, part), through=through)
-        return commit(self, deltas, part)
-
-    def gave_up(self: Committer, item: ItemDelta, part: Part, reason: str) -> Any:
-        answer = give_up(self, item, part, reason)
-        sandbox, [delta] = recording.sandbox(), item.deltas
-        recording.log("give up", sandbox, shard=sandbox.shard, item=_key(delta, part), last=delta.last)
+            self._note("end", {"how": how}, is_step=self._counts)
         return answer
 
-    patches = ExitStack()
-    patches.enter_context(patch.object(Committer, "commit", committed))
-    patches.enter_context(patch.object(Committer, "_quarantine_each", gave_up))
-    return patches
+    def _note_begin(self, delivery: Delivery) -> None:
+        rows, number = self._recording.records.setdefault(self._shard, {}), self._recording.number
+        sequences = [padded(each["dynamodb"]["SequenceNumber"]) for each in delivery.records]
+        for sequence, each in zip(sequences, delivery.records, strict=True):
+            rows.setdefault(sequence, (len(rows) + 1, each))
+        last = sequences[-1] if sequences else (delivery.event.get("state") or {}).get("applied_through")
+        begin = number(self._shard, sequences[0]) - 1 if sequences else number(self._shard, last)
+        fields = {"begin": begin, "last": last, "deadline": self.deadline - EPOCH, "cold": self._is_cold}
+        self._counts = number(self._shard, last) > 0
+        begun = self._note("begin", {"shard": self._shard, **fields}, is_step=self._counts)
+        if self._counts:
+            self._begun, self._is_cold = begun, False
+
+    def _note(self, op: str, fields: Fields, *, is_step: bool = True) -> list[str]:
+        if self._begun is not None and not op.endswith(" landed"):
+            # An empty invocation within a window, or after one that has committed nothing, uses no checkpoint.
+            if op != "read sent" and fields.get("how") not in ("failed", "crashed"):
+                self._begun.append(self._recording.line("copy", {}))
+            self._begun = None
+        return self._recording.note(self._number, op, [self._recording.line(op, fields)] if is_step else [])
+
+    def _commit(self, commit: Callable[..., Any], progress: Any, deltas: Sequence[Delta], part: Part) -> Any:
+        shard = part.watermark.shard
+        applied = progress.get(shard, {})
+        self._note("part", {"shard": shard, "last": part.changes[-1].sequence})
+        for delta in deltas:
+            if delta.last <= (through := applied.get(delta.ref, "")):
+                self._note("skip", {"shard": self._shard, "item": place_of(delta, shard), "through": through})
+        return commit(deltas, part)
+
+    def _give_up(self, give_up: Callable[..., Any], item: ItemDelta, part: Part, reason: str) -> Any:
+        answer, [delta] = give_up(item, part, reason), item.deltas
+        place = place_of(delta, part.watermark.shard)
+        self._note("give up", {"shard": self._shard, "item": place, "last": delta.last})
+        return answer
+
+    def _call(self, name: str, send: Callable[[], Any], request: Fields) -> Any:
+        """The handler's side: what it sends, and which answers reach it."""
+        step = self._step(name, request)
+        if step is None:
+            return send()
+        kind, fields = step[0], {"shard": self._shard, **step[1]}
+        request[_SENT] = kind, fields, self.deadline
+        if kind not in ("keep", "prune"):
+            self._note(f"{kind} sent", fields, is_step=kind != "read")
+        try:
+            answer = send()
+        except ClientError as error:
+            if (refusal := _refusal(error)) is not None:
+                self._heard(kind, {**fields, "accepted": False}, refusal.get("Item"))
+            raise
+        self._heard(kind, {**fields, "accepted": True}, answer.get("Item"))
+        return answer
+
+    def _heard(self, kind: str, fields: Fields, item: Mapping[str, Any] | None) -> None:
+        if kind == "read":
+            self._note("read", {"shard": fields["shard"], "found": item or {}})
+        elif kind == "update":
+            mark = item and item[Watermark(self._shard).name]
+            self._note("update heard", {**fields, "mark": mark and sequence_of(mark)})
+        elif kind == "move":
+            self._note("move heard", fields)
+
+    def _land(self, name: str, send: Callable[[], Any], request: Fields) -> Any:
+        """The table's side: a request when, and as often as, it lands."""
+        if name == "batch_execute_statement":
+            # The specification has updates of single items, which then follow.
+            raise failure("BatchExecuteStatement", "ValidationException")
+        kind, fields, deadline = request.pop(_SENT, ("", {}, math.inf))
+        if self._clock() > deadline + LATEST:
+            # The schedule has leapt over the end of its invocation: it was never sent.
+            return {}
+        landed = partial(self._note, f"{kind} landed") if kind not in ("", "read") else lambda _: None
+        fields = {**fields, "deadline": deadline - EPOCH}
+        try:
+            answer = send()
+        except ClientError as error:
+            if _refusal(error) is not None:
+                landed({**fields, "accepted": False})
+            raise
+        landed({**fields, "accepted": True})
+        return answer
+
+    def _step(self, name: str, request: Mapping[str, Any]) -> tuple[str, Fields] | None:
+        """The kind of step that a request is, with its fields."""
+        if name == "transact_write_items":
+            name, request = "update_item", request["TransactItems"][0].get("Update", {})
+        key, values = request.get("Key") or request.get("Item") or {}, request.get("ExpressionAttributeValues", {})
+        if key == checkpoint_key(shard_digest(self._shard)):
+            if name == "get_item":
+                return "read", {}
+            return "move", {"through": values[":applied_through"]["S"], "at": _seconds(values[":at"])}
+        pk, sk = _place(key) if key else (CHECKPOINT_PREFIX, "")
+        if pk.startswith(QUARANTINE_PREFIX):
+            shard, sequence, image = [*sk.split("#", 2), "", ""][:3]
+            # Other entries are of what an item could not take.
+            is_image = name == "put_item" and shard == self._shard and image.startswith((NEW, OLD))
+            return ("keep", {"sequence": sequence, "image": image}) if is_image else None
+        if name != "update_item" or pk.startswith(CHECKPOINT_PREFIX):
+            # Pruners read other shards' checkpoints, at any time.
+            return None
+        names = request["ExpressionAttributeNames"]
+        if request["UpdateExpression"].startswith("REMOVE"):
+            removed = {name: values[f":{short[1:]}"] for short, name in names.items() if f":{short[1:]}" in values}
+            return "prune", {"item": (pk, sk), "removed": removed}
+        watermark = next(short for short, name in names.items() if name.startswith(WATERMARK_PREFIX))
+        last = re.search(rf"{watermark} = (:\w+)", request["UpdateExpression"])
+        first = re.search(rf"{watermark} < (:\w+)", request.get("ConditionExpression", ""))
+        assert last is not None
+        bounds = [bound and sequence_of(values[bound[1]]) for bound in (first, last)]
+        return "update", {"item": (pk, sk), "first": bounds[0], "last": bounds[1]}
 
 
-def _begin(recording: Recording, sandbox: _Recorded, delivery: Any) -> None:
-    sequences = [padded(record["dynamodb"]["SequenceNumber"]) for record in delivery.records]
-    records = recording.records.setdefault(delivery.shard, {})
-    for sequence, record in zip(sequences, delivery.records, strict=True):
-        records.setdefault(sequence, record)
-    end = (delivery.event.get("state") or {}).get("applied_through")
-    recording.log(
-        "begin",
-        sandbox,
-        shard=delivery.shard,
-        first=sequences[0] if sequences else None,
-        last=sequences[-1] if sequences else end,
-        deadline=sandbox.deadline,
-    )
-
-
-def _key(delta: Delta, part: Part) -> ItemKey:
-    key = Update(delta.layout, delta.group, {}, part.watermark.shard).key
-    return key["pk"], key["sk"]
-
-
-def _classified(name: str, arguments: Mapping[str, Any], sandbox: _Recorded) -> _Request | None:
-    def request(kind: str, **about: Any) -> _Request:
-        return _Request(kind, sandbox, {"shard": sandbox.shard, **about}, sandbox.deadline)
-
-    if name == "transact_write_items":
-        first = arguments["TransactItems"][0]
-        if "Update" in first:
-            return request("update", **_update(first["Update"]))
-        items = [write["Put"]["Item"] for write in arguments["TransactItems"] if "Put" in write]
-        return request(REGISTRATION, entries=[Entry.of(item) for item in items if is_entry(item)])
-    key = arguments.get("Key") or arguments.get("Item") or {}
-    pk, sk = key.get("pk", {}).get("S", ""), key.get("sk", {}).get("S", "")
-    if pk.startswith(QUARANTINE_PREFIX):
-        return _of_quarantine(name, sk, sandbox, request)
-    if pk.startswith(CHECKPOINT_PREFIX):
-        # Pruners read other shards' checkpoints, at any time.
-        own = pk == CHECKPOINT_PREFIX + shard_digest(sandbox.shard) and sk == "CHECKPOINT"
-        return _of_checkpoint(name, arguments, request) if own else None
-    return _of_group(arguments, request) if name == "update_item" else None
-
-
-def _of_group(arguments: Mapping[str, Any], request: Callable[..., _Request]) -> _Request:
-    if arguments["UpdateExpression"].startswith("REMOVE"):
-        names, values = arguments["ExpressionAttributeNames"], arguments.get("ExpressionAttributeValues", {})
-        removed = {name: values[f":{short[1:]}"] for short, name in names.items() if f":{short[1:]}" in values}
-        key = arguments["Key"]
-        return request("prune", item=(key["pk"]["S"], key["sk"]["S"]), removed=removed)
-    return request("update", **_update(arguments))
-
-
-def _of_quarantine(name: str, sk: str, sandbox: _Recorded, request: Callable[..., _Request]) -> _Request | None:
-    shard, sequence, image = [*sk.split("#", 2), "", ""][:3]
-    # Other entries are of what an item could not take.
-    is_image = name == "put_item" and shard == sandbox.shard and image.partition("#")[0] in (NEW, OLD)
-    return request("keep", sequence=sequence, image=image) if is_image else None
-
-
-def _of_checkpoint(name: str, arguments: Mapping[str, Any], request: Callable[..., _Request]) -> _Request | None:
-    if name == "get_item":
-        return request("read")
-    values = arguments["ExpressionAttributeValues"]
-    return request("move", through=values[":applied_through"]["S"], at=_seconds(values[":at"]))
-
-
-def _update(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    names, values = arguments["ExpressionAttributeNames"], arguments["ExpressionAttributeValues"]
-    placeholder = next(short for short, name in names.items() if name.startswith(WATERMARK_PREFIX))
-    bounds = dict(_GUARDED.findall(arguments.get("ConditionExpression", "")))
-    last = dict(_SET.findall(arguments["UpdateExpression"]))[placeholder]
-    key = arguments["Key"]
-    return {
-        "item": (key["pk"]["S"], key["sk"]["S"]),
-        "watermark": names[placeholder],
-        "first": sequence_of(values[bounds[placeholder]]) if placeholder in bounds else None,
-        "last": sequence_of(values[last]),
-    }
-
-
-def _checkpoint(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {"checkpoint": str(item.get("applied_through", {}).get("S", "")), "at": _seconds(item.get("at"))}
-
-
-def _is_past(request: _Request) -> bool:
-    return bool(request.sandbox.clock() - EPOCH > request.deadline + LATEST)
-
-
-def _seconds(value: Mapping[str, Any] | None) -> int:
-    return 0 if value is None else math.ceil(float(value["N"]) - EPOCH)
-
-
-def _is_refusal(error: ClientError) -> bool:
-    response: Any = error.response
-    codes = {response["Error"]["Code"], *(reason.get("Code") for reason in response.get("CancellationReasons") or ())}
-    return bool(codes & {"ConditionalCheckFailedException", "ConditionalCheckFailed"})
-
-
-def _refused_item(error: ClientError) -> Mapping[str, Any] | None:
+def _refusal(error: ClientError) -> Mapping[str, Any] | None:
+    """The response, or the reason of a transaction's, if a condition did not hold."""
     response: Any = error.response
     reasons = response.get("CancellationReasons") or [response]
-    item: Mapping[str, Any] | None = reasons[0].get("Item")
-    return item
+    codes = {response["Error"]["Code"], *(reason.get("Code") for reason in reasons)}
+    return reasons[0] if codes & _REFUSED else None
+
+
+def place_of(delta: Delta, shard: str) -> Place:
+    return _place(typed_key(Update(delta.layout, delta.group, {}, shard).key))
+
+
+def _place(key: Mapping[str, Any]) -> Place:
+    return key["pk"]["S"], key["sk"]["S"]
+
+
+def _seconds(value: Mapping[str, Any]) -> int:
+    return math.ceil(float(value["N"]) - EPOCH)
+
+
+def record(**fields: object) -> str:
+    return "[" + ", ".join(f"{name} |-> {value}" for name, value in fields.items()) + "]"
+
+
+def braced(members: Iterable[object]) -> str:
+    return "{" + ", ".join(map(str, members)) + "}"

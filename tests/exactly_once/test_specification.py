@@ -10,12 +10,10 @@ from simulation.engines import EngineUnavailableError, maven
 from simulation.night import scaled
 from simulation.specification.explorations import (
     DEADLOCK,
-    EXPLORATIONS,
     PROGRAM,
-    Configuration,
-    Explorations,
-    Removal,
-    check,
+    SPECIFICATIONS,
+    Exploration,
+    Specification,
     installed,
 )
 from simulation.specification.traces import BROKEN, compare, trace_of
@@ -24,8 +22,8 @@ from tests.conftest import IN_CI
 TRACES = scaled(2)
 LONG = ("core", "checkpoints")
 """Explored by `make spec`, which also removes every guard and breaks the handler in every way."""
-CONFIGURATIONS = [c for each in EXPLORATIONS for c in each.configurations if c.states and c.name not in LONG]
-REMOVALS = [removal for each in EXPLORATIONS for removal in each.removals if removal.quick]
+CONFIGURATIONS = [c for each in SPECIFICATIONS for c in each.configurations if c.states and c.name not in LONG]
+REMOVALS = [removal for each in SPECIFICATIONS for removal in each.removals if removal.quick]
 BY_DAY = ("lost item", "an update has no condition")
 """A specification and a guard that are explored by day: whether the tools and modules work at all."""
 SOME_BROKEN = (
@@ -55,23 +53,22 @@ def _param(name: str, value: Any) -> Any:
 
 
 @pytest.mark.parametrize("configuration", [_param(each.name, each) for each in CONFIGURATIONS])
-def test_every_count_is_exact_in_every_state(configuration: Configuration) -> None:
-    verdict = check(configuration.specification.module, configuration.text(), compiled_in_haste=True)
+def test_every_count_is_exact_in_every_state(configuration: Exploration) -> None:
+    verdict = configuration.check(compiled_in_haste=True)
     assert verdict.violated is None, "\n\n".join(verdict.trace)
     # Fewer would mean that the specification has lost some of what can happen.
     assert verdict.states == configuration.states
 
 
 @pytest.mark.parametrize("removal", [_param(each.about, each) for each in REMOVALS])
-def test_without_a_guard_some_state_counts_wrong(removal: Removal) -> None:
-    specification = removal.configuration.specification
-    verdict = check(specification.module, removal.text, compiled_in_haste=True)
-    assert verdict.violated in {*specification.invariants} - {"TypeOK"}
+def test_without_a_guard_some_state_counts_wrong(removal: Exploration) -> None:
+    verdict = removal.check(compiled_in_haste=True)
+    assert verdict.violated in {*removal.specification.invariants} - {"TypeOK"}
 
 
-@pytest.mark.parametrize("explorations", EXPLORATIONS, ids=lambda e: e.specification.name)
-def test_every_guard_is_removed_from_some_configuration(explorations: Explorations) -> None:
-    assert {r.guard for r in explorations.removals} - {None} == explorations.specification.guards
+@pytest.mark.parametrize("specification", SPECIFICATIONS, ids=lambda s: s.name)
+def test_every_guard_is_removed_from_some_configuration(specification: Specification) -> None:
+    assert {r.guard for r in specification.removals} - {None} == specification.guards
 
 
 def test_the_handler_does_what_the_specification_allows() -> None:
