@@ -13,12 +13,13 @@ from dynamodb_counters import Event
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters.handlers.ingest_queue import Consumer
 from simulation.clock import VirtualClock
-from simulation.queue.sqs import MOST_BYTES, SQS, Consume, Poller, Queue
+from simulation.queue.sqs import MOST_BYTES, SQS, Poller, Queue
 from simulation.queue.throttled_table import Limits, ThrottledTable
 from simulation.queue.virtual_threads import VirtualThreads
 
 VIEW: Final = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7))
 _PAGES: Final = 50
+_MESSAGES_PER_SECOND: Final = 1000
 _DAY: Final = 86_400.0
 
 
@@ -26,7 +27,6 @@ def run(
     *,
     events: int,
     per_message: int = 10,
-    messages_per_second: float = 1000,
     units_per_second: float = 1000,
     refused: float = 0.0,
     outage: float = 0.0,
@@ -42,21 +42,22 @@ def run(
     """
     threads, rng = VirtualThreads(VirtualClock()), random.Random(seed)
     clock = threads.clock
-    table = ThrottledTable(threads, Limits(table_writes=units_per_second), seed, outage)
-    dead_letters = Queue(clock)
+    table, dead_letters = ThrottledTable(threads, Limits(table_writes=units_per_second), seed, outage), Queue(clock)
     queue = Queue(clock, dead_letters=dead_letters, max_bytes=MOST_BYTES, twice=lambda: rng.random() < twice)
     # What feeds its own queue is a loop, which Lambda ends: there is no other queue to send to.
     sqs = SQS({"dead-letters": dead_letters}, threads.sleep, lambda: rng.random() < refused)
-    mapping = Poller(threads, queue, _consumer(table, sqs, rng))
+    consumer = Consumer(table.reached(rng.random), VIEW, "dead-letters", Plan(()))
+    consumer.__dict__["sqs"] = sqs
+    mapping = Poller(threads, queue, lambda *given: [one.id for one in consumer.consume(*given) if not one.is_done])
     start, messages = clock(), -(-events // per_message)
     for number, first in enumerate(range(0, events, per_message)):
-        views = [_view(one) for one in range(first, min(first + per_message, events))]
+        views = [_view(each) for each in range(first, min(first + per_message, events))]
         views += [{"url": "中" * growing}] if growing else []
 
         def send(body: str = json.dumps(views, ensure_ascii=False)) -> None:
             queue.send(body, {"taken": {"DataType": "Number", "StringValue": str(int(clock()))}})
 
-        clock.call_at(start + number / messages_per_second, send)
+        clock.call_at(start + number / _MESSAGES_PER_SECOND, send)
     clock.advance(1)
     mapping.run(longest)
     return {
@@ -71,13 +72,6 @@ def run(
         "invocations": mapping.invocations,
         "invocations killed": mapping.killed,
     }
-
-
-def _consumer(table: ThrottledTable, sqs: SQS, rng: random.Random) -> Consume:
-    """The runtime's consumer, in virtual time."""
-    consumer = Consumer(table.reached(rng.random), VIEW, "dead-letters", Plan(()))
-    consumer.__dict__["sqs"] = sqs
-    return lambda records, left: [one.id for one in consumer.consume(records, left) if not one.is_done]
 
 
 def _view(number: int) -> dict[str, str]:

@@ -5,6 +5,7 @@ A queue has visibility timeouts, receive counts, a redrive policy, retention, li
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,7 +34,9 @@ _FIRST_INVOCATIONS, _MORE_PER_SECOND = 5, 300 / 60
 Consume: TypeAlias = Callable[[list[dict[str, Any]], Callable[[], float]], Collection[str]]
 """Handles records with a function that returns the seconds left; returns the ids of messages to deliver again."""
 
-_TICK: Final = 0.25
+_TICK, _LATENCY = 0.25, 0.01
+_BATCH, _WINDOW, _TIMEOUT = 100, 1.0, 60.0
+"""The construct's longest batch, the seconds that Lambda waits for it, and those that an invocation has."""
 
 
 @dataclass(eq=False)
@@ -50,14 +53,12 @@ class Message:
 
     def record(self) -> dict[str, Any]:
         """The record that Lambda hands to a function."""
+        sent_at = str(int(self.sent_at * 1000))
         return {
             "messageId": self.id,
             "receiptHandle": self.id,
             "body": self.body,
-            "attributes": {
-                "ApproximateReceiveCount": str(self.receives),
-                "SentTimestamp": str(int(self.sent_at * 1000)),
-            },
+            "attributes": {"ApproximateReceiveCount": str(self.receives), "SentTimestamp": sent_at},
             "messageAttributes": {
                 name: {"stringValue": value["StringValue"], "dataType": value["DataType"]}
                 for name, value in self.attributes.items()
@@ -72,8 +73,6 @@ class Queue:
 
     clock: Callable[[], float]
     visibility_timeout: float = HIDDEN_SECONDS
-    retention: float = KEPT_SECONDS
-    """Seconds after which a message is gone, with those that it spent in another queue."""
     max_receives: int = MOST_RECEIVES
     most_in_flight: int = MOST_IN_FLIGHT
     dead_letters: Queue | None = None
@@ -94,7 +93,9 @@ class Queue:
     def send(self, body: str, attributes: Mapping[str, Mapping[str, str]] | None = None) -> str:
         """Send a message; refuse what SQS refuses."""
         attributes = attributes or {}
-        size = message_bytes(body, attributes)
+        # Names, types and values of the attributes count, too.
+        texts = [text for name, value in attributes.items() for text in (name, *value.values())]
+        size = len("".join([body, *texts]).encode())
         if not body or size > self.max_bytes or len(attributes) > _MAX_ATTRIBUTES:
             raise failure("SendMessage", "InvalidParameterValue", f"{size} bytes")
         now = self.clock()
@@ -121,7 +122,8 @@ class Queue:
         found: list[Message] = []
         while len(found) < most and self.visible() and len(self._in_flight) < self.most_in_flight:
             message = self._visible.popleft()
-            if self.clock() - message.sent_at > self.retention:
+            # With the time that it spent in another queue.
+            if self.clock() - message.sent_at > KEPT_SECONDS:
                 self.expired += 1
                 continue
             if message.receives >= self.max_receives and self.dead_letters is not None:
@@ -163,10 +165,9 @@ class SQS:
     queues: Mapping[str, Queue]
     sleep: Callable[[float], None] = lambda _: None
     refuses: Callable[[], bool] = lambda: False
-    latency: float = 0.01
 
     def send_message(self, **request: Any) -> dict[str, Any]:
-        self.sleep(self.latency)
+        self.sleep(_LATENCY)
         if self.refuses():
             raise failure("SendMessage", "ServiceUnavailable")
         queue = self.queues[request["QueueUrl"]]
@@ -180,14 +181,11 @@ class Poller:
     threads: VirtualThreads
     queue: Queue
     consume: Consume
-    batch_size: int = 100
-    window: float = 1.0
-    timeout: float = 60.0
     max_concurrency: int = MOST_INVOCATIONS
     invocations: int = 0
     killed: int = 0
     _running: list[Task] = field(default_factory=list)
-    _busy_since: float | None = None
+    _busy_since: float = math.inf
 
     def run(self, longest: float) -> None:
         """Poll until nothing is left, or time is up; raise what the consumer raised."""
@@ -201,23 +199,21 @@ class Poller:
             self._running = [task for task in self._running if not task.is_done]
 
     def _poll(self) -> None:
-        now, waiting = self.threads.clock(), self.queue.visible()
-        if not waiting and not self._running:
-            self._busy_since = None
+        now = self.threads.clock()
+        if not self.queue.visible() and not self._running:
+            self._busy_since = math.inf
             return
-        if self._busy_since is None:
-            self._busy_since = now
+        self._busy_since = min(self._busy_since, now)
         most = int(_FIRST_INVOCATIONS + _MORE_PER_SECOND * (now - self._busy_since))
         while len(self._running) < min(most, self.max_concurrency) and (waiting := self.queue.visible()):
-            if waiting < self.batch_size and now - self.queue.oldest_visible() < self.window:
+            if waiting < _BATCH and now - self.queue.oldest_visible() < _WINDOW:
                 break
-            messages = self.queue.receive(self.batch_size)
-            if not messages:
+            if not (messages := self.queue.receive(_BATCH)):
                 break
             self._invoke(messages)
 
     def _invoke(self, messages: Sequence[Message]) -> None:
-        ends_at = self.threads.clock() + self.timeout
+        ends_at = self.threads.clock() + _TIMEOUT
         self.invocations += 1
 
         def work() -> None:
@@ -231,11 +227,3 @@ class Poller:
                     self.queue.delete(message.id)
 
         self._running.append(self.threads.start(work, ends_at))
-
-
-def message_bytes(body: str, attributes: Mapping[str, Mapping[str, str]]) -> int:
-    """Bytes that count against the limit: the body, and names, types and values of the attributes."""
-    size = len(body.encode())
-    for name, value in attributes.items():
-        size += len(name) + len(value["DataType"]) + len(value["StringValue"].encode())
-    return size

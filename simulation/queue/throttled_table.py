@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from dynamodb_counters._items.table_schema import LEADERBOARD, SCORE
-from dynamodb_counters._table import CONCURRENCY, Table
+from dynamodb_counters._table import Table
+from simulation.faults.hooked_client import PagedClient
 from simulation.memory.client_errors import failure
 from simulation.memory.memory_partitions import Attempt, Key
+from simulation.memory.typed_values import Item
 from simulation.memory_table import MemoryTable
-from simulation.queue.virtual_threads import VirtualPool, VirtualThreads
+from simulation.queue.virtual_threads import VirtualThreads
 
 _RANKED: Final = (LEADERBOARD, SCORE)
+_ROUND_TRIP: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,58 +52,19 @@ class _ThrottledError(Exception):
 
 
 class ThrottledTable(MemoryTable):
-    """A table with throttles, whose requests take a round trip of about `latency`.
-
-    For the first `outage` seconds it throttles all writes.
-    """
+    """A table with throttles, which throttles all writes for the first `outage` seconds."""
 
     def __init__(
-        self,
-        threads: VirtualThreads,
-        limits: Limits,
-        seed: int = 0,
-        outage: float = 0,
-        *,
-        shards: int = 1,
-        latency: float = 0.01,
+        self, threads: VirtualThreads, limits: Limits, seed: int = 0, outage: float = 0, *, shards: int = 1
     ) -> None:
         super().__init__(threads.clock, seed=seed, shards=shards)
-        self._threads, self._latency = threads, latency
-        self._limits = limits
+        self._threads, self._limits, self._rng = threads, limits, random.Random(seed)
         self._buckets: dict[Hashable, _Bucket] = {}
         self._outage_ends = threads.clock() + outage
-        self._rng = random.Random(seed)
         self.throttled = 0
         """Requests refused."""
         self.accepted_at = threads.clock()
         """When the last event was accepted."""
-
-    def get_item(self, **request: Any) -> dict[str, Any]:
-        self._threads.sleep(self._round_trip())
-        return super().get_item(**request)
-
-    def query(self, **request: Any) -> dict[str, Any]:
-        self._threads.sleep(self._round_trip())
-        return super().query(**request)
-
-    def batch_get_item(self, **request: Any) -> dict[str, Any]:
-        self._threads.sleep(self._round_trip())
-        return super().batch_get_item(**request)
-
-    def transact_write_items(self, **request: Any) -> dict[str, Any]:
-        self._threads.sleep(self._round_trip())
-        return super().transact_write_items(**request)
-
-    def batch_execute_statement(self, **request: Any) -> dict[str, Any]:
-        self._threads.sleep(self._round_trip())
-        return super().batch_execute_statement(**request)
-
-    def _single(self, operation: str, kind: str, request: dict[str, Any]) -> dict[str, Any]:
-        self._threads.sleep(self._round_trip())
-        answer = super()._single(operation, kind, request)
-        if kind == "Put":
-            self.accepted_at = self._threads.clock()
-        return answer
 
     def _execute(self, operation: str, writes: list[tuple[str, dict[str, Any]]]) -> list[Attempt]:
         try:
@@ -126,19 +90,21 @@ class ThrottledTable(MemoryTable):
     def _bucket(self, name: Hashable, rate: float) -> _Bucket:
         return self._buckets.setdefault(name, _Bucket(rate, rate, self._threads.clock()))
 
-    def _round_trip(self) -> float:
-        return self._latency * (0.9 + 0.2 * self._rng.random())
+    def _send(self, name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
+        self._threads.sleep(_ROUND_TRIP * (0.9 + 0.2 * self._rng.random()))
+        answer = send()
+        if name == "put_item":
+            self.accepted_at = self._threads.clock()
+        return answer
 
     def reached(self, jitter: Callable[[], float]) -> Table:
         """Return the table as a process reaches it, in virtual time."""
-        table = Table(self.name, cast("Any", self), clock=self._threads.clock, sleep=self._threads.sleep, jitter=jitter)
-        table.__dict__["pool"] = VirtualPool(self._threads, CONCURRENCY)
-        return table
+        client: Any = PagedClient(self, self._send)
+        pool: Any = self._threads
+        return Table(self.name, client, self._threads.clock, self._threads.sleep, jitter, pool=pool)
 
 
-def index_write_units(
-    old: Mapping[str, Mapping[str, Any]] | None, new: Mapping[str, Mapping[str, Any]] | None, keys: tuple[str, str]
-) -> float:
+def index_write_units(old: Item | None, new: Item | None, keys: tuple[str, str]) -> float:
     """Units a write adds on an index of keys only: an entry is put, deleted, or (its key changed) both.
 
     >>> index_write_units(None, {"b": {"S": "all"}, "s": {"N": "1"}}, ("b", "s"))

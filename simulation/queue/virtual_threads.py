@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any
 
 from simulation.clock import VirtualClock
 from simulation.faults.actors import Actor
-
-R = TypeVar("R")
 
 
 class KilledError(BaseException):
@@ -23,7 +21,7 @@ class VirtualThreads:
         self.clock = clock
         self.current: Task | None = None
 
-    def start(self, work: Callable[[], R], ends_at: float | None = None) -> Task:
+    def start(self, work: Callable[[], Any], ends_at: float | None = None) -> Task:
         """Start a thread, which is killed at `ends_at`: by default, when the one that starts it is."""
         parent = self.current
         ends_at = ends_at if ends_at is not None else parent.ends_at if parent else math.inf
@@ -41,23 +39,17 @@ class VirtualThreads:
         if self.clock() >= task.ends_at:
             raise KilledError
 
-    def wait(self, tasks: Iterable[Task]) -> None:
-        """Wait until threads have ended."""
-        me = self.current
-        assert me is not None
-        for task in tasks:
-            if not task.is_done:
-                task.waiters.append(me)
-                me.pause()
+    def submit(self, work: Callable[..., Any], *arguments: Any) -> Task:
+        """As much of an executor as writes call."""
+        return self.start(lambda: work(*arguments))
 
 
 class Task:
     """A thread in virtual time, and what it returns or raises."""
 
     def __init__(self, threads: VirtualThreads, work: Callable[[], Any], ends_at: float) -> None:
-        self.ends_at = ends_at
-        self.waiters: list[Task] = []
-        self._threads, self._actor = threads, Actor(work)
+        self._threads, self._actor, self.ends_at = threads, Actor(work), ends_at
+        self._waiters: list[Task] = []
 
     @property
     def is_done(self) -> bool:
@@ -68,7 +60,7 @@ class Task:
         self._threads.current = self
         self._actor.step()
         self._threads.current = None
-        for waiter in self.waiters if self.is_done else ():
+        for waiter in self._waiters if self.is_done else ():
             self._threads.clock.call_at(self._threads.clock(), waiter.resume)
 
     def pause(self) -> None:
@@ -77,18 +69,9 @@ class Task:
 
     def result(self) -> Any:
         """The thread's result, once it has ended; raise what it raised."""
-        if self._threads.current is not None:
-            self._threads.wait([self])
+        if (me := self._threads.current) is not None and not self.is_done:
+            self._waiters.append(me)
+            me.pause()
         if self._actor.error is not None:
             raise self._actor.error
         return self._actor.result
-
-
-class VirtualPool:
-    """As much of an executor as writes call."""
-
-    def __init__(self, threads: VirtualThreads, size: int) -> None:
-        self._threads, self._size = threads, size
-
-    def submit(self, work: Callable[..., Any], *arguments: Any) -> Task:
-        return self._threads.start(lambda: work(*arguments))
