@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
@@ -135,13 +136,8 @@ class FaultyClient:
         return send()
 
     def _lost(self, operation: str) -> Exception:
-        return self.rng.choice(
-            (
-                failure(operation, "InternalServerError"),
-                ReadTimeoutError(endpoint_url=_ENDPOINT),
-                ConnectionClosedError(endpoint_url=_ENDPOINT),
-            )
-        )
+        timeout, closed = ReadTimeoutError(endpoint_url=_ENDPOINT), ConnectionClosedError(endpoint_url=_ENDPOINT)
+        return self.rng.choice((failure(operation, "InternalServerError"), timeout, closed))
 
 
 @dataclass
@@ -169,21 +165,19 @@ class FaultPlan:
         if not self._happens(max(self.rate, self.registrations) if registers else self.rate):
             return Fault.NONE
         fault = self.rng.choice(FAULTS)
-        self._count(fault.value + REGISTRATION if registers else fault.value)
+        self.injected[fault.value + REGISTRATION if registers else fault.value] += 1
         return fault
 
     def strikes(self, name: str, probability: float = 1) -> bool:
         """Whether something other than a call goes wrong now."""
         if happens := self._happens(probability):
-            self._count(name)
+            self.injected[name] += 1
         return happens
 
     def _happens(self, probability: float) -> bool:
-        return self.budget > 0 and self.rng.random() < probability
-
-    def _count(self, name: str) -> None:
-        self.budget -= 1
-        self.injected[name] += 1
+        happens = self.budget > 0 and self.rng.random() < probability
+        self.budget -= happens
+        return happens
 
 
 def _registers(request: dict[str, Any]) -> bool:
@@ -200,8 +194,5 @@ def _conflict(operation: str) -> ClientError:
 
 
 def _ignored(send: Callable[[], Any]) -> None:
-    # The answer is lost, whatever it is.
-    try:
+    with suppress(ClientError):
         send()
-    except ClientError:
-        return

@@ -104,15 +104,14 @@ class Dying(HookedClient):
         super().__init__(client, self._count)
         self._left, self._after, self._operations = calls, after, operations
 
-    def _count(self, name: str, send: Callable[[], Any], _request: dict[str, Any]) -> Any:
-        if self._operations and name not in self._operations:
+    def _count(self, name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
+        is_counted = not self._operations or name in self._operations
+        self._left -= is_counted
+        if not is_counted or self._left >= 0:
             return send()
-        self._left -= 1
-        if self._left < 0:
-            if self._after:
-                send()
-            raise Crashed
-        return send()
+        if self._after:
+            send()
+        raise Crashed
 
 
 class FrozenThreads:
@@ -142,24 +141,21 @@ class FrozenThreads:
         self._thawed.set()
 
 
-class StaleReads:
+class StaleReads(HookedClient):
     """The table, of which a query that asks for no more than eventual consistency may miss the newest items.
 
     Each page comes from some replica: what one page misses, the next may have passed.
     """
 
     def __init__(self, client: Any, rng: random.Random) -> None:
-        self._client = client
+        super().__init__(client, self._read)
         self._random = rng
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-    def query(self, **request: Any) -> Any:
-        answer = self._client.query(**request)
-        if request.get("ConsistentRead") or not answer["Items"] or self._random.random() < 0.5:
+    def _read(self, name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+        answer, is_fresh = send(), name != "query" or request.get("ConsistentRead")
+        if is_fresh or not answer["Items"] or self._random.random() < 0.5:
             return answer
-        seen = answer["Items"][: self._random.randint(0, len(answer["Items"]) - 1)]
+        items = answer["Items"][: self._random.randint(0, len(answer["Items"]) - 1)]
         if self._random.random() < 0.5:
             answer.pop("LastEvaluatedKey", None)
-        return {**answer, "Items": seen, "Count": len(seen)}
+        return {**answer, "Items": items, "Count": len(items)}
