@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, Final
-from unittest.mock import patch
+from unittest.mock import DEFAULT, patch
 
 from dynamodb_counters.handlers import notifier
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
@@ -77,12 +77,8 @@ class NotifierMapping:
 
     def _notify(self, records: Sequence[Record]) -> dict[str, Any]:
         """Have the notifier send a batch."""
-        with (
-            patch.object(notifier, "eventbridge", lambda: self.bus),
-            patch.object(notifier, "add_metrics"),
-            patch.object(notifier, "logger"),
-            patch.dict("os.environ", EVENT_BUS="default"),
-        ):
+        silent = {"eventbridge": lambda: self.bus, "add_metrics": DEFAULT, "logger": DEFAULT}
+        with patch.multiple(notifier, **silent), patch.dict("os.environ", EVENT_BUS="default"):
             return dict(notifier.handler({"Records": records}, LAMBDA_CONTEXT)) if records else {}
 
 
@@ -94,10 +90,6 @@ def _is_crossing(record: Record) -> bool:
 
 def is_malformed(detail: str, largest: int = LARGEST) -> bool:
     """Whether EventBridge refuses a detail for a number; those with a fraction are taken to be refused alike."""
-    numbers: list[Decimal] = []
-
-    def note(text: str) -> Any:
-        numbers.append(Decimal(text))
-
-    json.loads(detail, parse_int=note, parse_float=note)
-    return not all(-largest - 1 <= number <= largest for number in numbers)
+    numbers: list[str] = []
+    json.loads(detail, parse_int=numbers.append, parse_float=numbers.append)
+    return not all(-largest - 1 <= Decimal(number) <= largest for number in numbers)

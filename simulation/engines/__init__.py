@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import boto3
@@ -40,13 +40,8 @@ def connect(name: str, endpoint_url: str | None = None) -> Engine:
         connect_timeout=5,
         read_timeout=60,
     )
-    session = _session(name)
-    return Engine(
-        name=name,
-        client=session.client("dynamodb", endpoint_url=endpoint_url, config=config),
-        streams=session.client("dynamodbstreams", endpoint_url=endpoint_url, config=config),
-        endpoint_url=endpoint_url,
-    )
+    make = partial(_session(name).client, endpoint_url=endpoint_url, config=config)
+    return Engine(name, make("dynamodb"), make("dynamodbstreams"), endpoint_url)
 
 
 @cache

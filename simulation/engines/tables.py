@@ -19,16 +19,12 @@ def create_table(
     streams: bool = True,
 ) -> str:
     """Create the single table and return its stream's ARN; with `expires`, the engine applies TTL by its own clock."""
-    schema: Any = [
-        {"AttributeName": name, "KeyType": kind} for name, kind in zip(keys, ("HASH", "RANGE"), strict=False)
-    ]
-    stream: Any = (
-        {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"} if streams else {"StreamEnabled": False}
-    )
+    kinds: Any = zip(keys, ("HASH", "RANGE"), strict=False)
+    stream: Any = {"StreamEnabled": streams} | ({"StreamViewType": "NEW_AND_OLD_IMAGES"} if streams else {})
     client.create_table(
         TableName=name,
         AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in keys],
-        KeySchema=schema,
+        KeySchema=[{"AttributeName": key, "KeyType": kind} for key, kind in kinds],
         BillingMode="PAY_PER_REQUEST",
         StreamSpecification=stream,
     )

@@ -53,18 +53,9 @@ class DynamoDBLocal(Engine):
 def start() -> Iterator[DynamoDBLocal]:
     """Start an empty DynamoDB Local, in memory, and stop it on exit."""
     java, jars = maven.find_java(PROGRAM), maven.installed_jars(PROGRAM, POM)
-    command = [
-        java,
-        "-Xmx1g",
-        # Tests end before the second compiler and parallel collection pay off: a third less processor time.
-        "-XX:TieredStopAtLevel=1",
-        "-XX:+UseSerialGC",
-        "-Djava.net.preferIPv4Stack=true",
-        f"-Dsqlite4java.library.path={jars}",
-        "-cp",
-        f"{jars}/*",
-        str(LAUNCHER),
-    ]
+    # Tests end before the second compiler and parallel collection pay off: a third less processor time.
+    options = ["-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava.net.preferIPv4Stack=true"]
+    command = [java, *options, f"-Dsqlite4java.library.path={jars}", "-cp", f"{jars}/*", str(LAUNCHER)]
     # In a session of its own: Ctrl-C in the terminal would stop the engine before the tests that still use it.
     with (
         tempfile.TemporaryFile() as log,
