@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from types import SimpleNamespace
@@ -65,16 +65,10 @@ class HandlerProcess:
             sys.stdout = sys.stderr = nowhere
             from dynamodb_counters.handlers.aggregator import handler  # noqa: PLC0415
 
-            _answer(connection, lambda event: handler(event, LAMBDA_CONTEXT))
-
-
-def _answer(connection: Connection[Any, Any], handle: Callable[[Any], Any]) -> None:
-    with suppress(EOFError):
-        while True:
-            event = connection.recv()
-            try:
-                response = handle(event)
-            except Exception:  # noqa: BLE001
-                # As for Lambda, a handler that raises is a failed invocation, whatever it raised.
-                response = None
-            connection.send(response)
+            with suppress(EOFError):
+                while True:
+                    event, response = connection.recv(), None
+                    # As for Lambda, a handler that raises is a failed invocation, whatever it raised.
+                    with suppress(Exception):
+                        response = handler(event, LAMBDA_CONTEXT)
+                    connection.send(response)

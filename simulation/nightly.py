@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 _ROOT: Final = Path(__file__).parents[1]
 _PAIRS_A_MINUTE: Final = 20
@@ -21,44 +21,35 @@ _SCALE: Final = 20
 """How many times the seeds of a day the tests take in a night of so many minutes."""
 
 
-class Part(NamedTuple):
-    """Arguments of Python, and variables of its environment."""
-
-    command: Sequence[str]
-    environment: Mapping[str, str] = {}
-
-
-def parts(minutes: float) -> dict[str, Part]:
-    """Return all parts by name, with so many seeds that a soak takes so many minutes."""
+def parts(minutes: float) -> dict[str, Sequence[str]]:
+    """Return arguments of Python for all parts, with so many seeds that a soak takes so many minutes."""
     cpus, seed = str(os.cpu_count() or 1), str(int(time.time()))
-    night = {"NIGHT": str(max(1, round(_SCALE * minutes / _MINUTES)))}
     pairs = ("--count", str(round(minutes * _PAIRS_A_MINUTE)), "--seed", seed, "--processes", cpus)
     generated = ("--generated", "--minutes", str(minutes), "--seed", seed)
-    integration = ("-m", "pytest", "-q", "tests/integration", "tests/unit/benchmarks")
     return {
-        "tests": Part(("-m", "pytest", "-q", "-n", cpus), night),
-        "mutations": Part(("-m", "simulation.mutations")),
-        "generated": Part(("-m", "simulation.mutations", *generated)),
-        "soak": Part(("-m", "simulation.pairs", "--swarm", "--minutes", str(minutes), "--processes", cpus)),
-        "pairs": Part(("-m", "simulation.pairs", *pairs)),
-        "spec": Part(("-m", "simulation.specification", "--traces", str(round(4 * minutes)))),
-        "engines": Part(integration, {**night, "ENGINES": "all"}),
-        "docs": Part(("-m", "sphinx", "-q", "-a", "-W", "--keep-going", "docs", "build/site")),
+        "tests": ("-m", "pytest", "-q", "-n", cpus),
+        "mutations": ("-m", "simulation.mutations"),
+        "generated": ("-m", "simulation.mutations", *generated),
+        "soak": ("-m", "simulation.pairs", "--swarm", "--minutes", str(minutes), "--processes", cpus),
+        "pairs": ("-m", "simulation.pairs", *pairs),
+        "spec": ("-m", "simulation.specification", "--traces", str(round(4 * minutes))),
+        "engines": ("-m", "pytest", "-q", "tests/integration", "tests/unit/benchmarks"),
+        "docs": ("-m", "sphinx", "-q", "-a", "-W", "--keep-going", "docs", "build/site"),
     }
 
 
-def run(name: str, part: Part) -> tuple[bool, str]:
+def variables(name: str, minutes: float) -> dict[str, str]:
+    """Return what the environment of a part has besides."""
+    night = {"NIGHT": str(max(1, round(_SCALE * minutes / _MINUTES)))} if name in ("tests", "engines") else {}
+    return night | ({"ENGINES": "all"} if name == "engines" else {})
+
+
+def run(name: str, command: Sequence[str], environment: Mapping[str, str]) -> tuple[bool, str]:
     """Run a part to its end, and repeat what it prints; return whether it passed, and its row."""
     begun, last = time.monotonic(), ""
-    print(f"\n== {name}: {' '.join(part.command)}", flush=True)
-    with subprocess.Popen(
-        [sys.executable, *part.command],
-        cwd=_ROOT,
-        env=os.environ | part.environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
+    print(f"\n== {name}: {' '.join(command)}", flush=True)
+    options: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen([sys.executable, *command], cwd=_ROOT, env=os.environ | environment, **options) as process:
         assert process.stdout is not None
         for line in process.stdout:
             last = line.strip() or last
@@ -67,15 +58,13 @@ def run(name: str, part: Part) -> tuple[bool, str]:
     return process.returncode == 0, f"{name:<10} {time.monotonic() - begun:>6.0f} s  {verdict}  {last[:100]}"
 
 
-def main(arguments: Sequence[str] | None = None, known: Mapping[str, Part] | None = None) -> int:
+def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m simulation.nightly", description=__doc__)
     parser.add_argument("--minutes", type=float, default=_MINUTES, help="of the soak; all seeds are scaled alike")
-    parser.add_argument("--parts", nargs="*", default=[], help="some of them, by name; default: all")
-    given = parser.parse_args(arguments)
-    known = parts(given.minutes) if known is None else known
-    if unknown := {*given.parts} - known.keys():
-        parser.error(f"invalid parts={' '.join(sorted(unknown))}: expected some of {[*known]}")
-    results = [run(name, part) for name, part in known.items() if not given.parts or name in given.parts]
+    parser.add_argument("--parts", nargs="*", default=[], choices=[*parts(1)], help="some of them; default: all")
+    given = parser.parse_args()
+    wanted = {name: part for name, part in parts(given.minutes).items() if not given.parts or name in given.parts}
+    results = [run(name, part, variables(name, given.minutes)) for name, part in wanted.items()]
     print("", *(row for _, row in results), sep="\n")
     return int(not all(is_right for is_right, _ in results))
 

@@ -156,7 +156,7 @@ def tell(results: Iterable[Row]) -> tuple[int, list[str]]:
     return count, missed
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Run the mutations whose names contain an argument; without arguments all of them."""
     parser = argparse.ArgumentParser(prog="python -m simulation.mutations")
     parser.add_argument("parts", nargs="*", help="of the names of mutations; default: all")
@@ -164,7 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tests", nargs="+", default=[_TESTS, "tests/unit"], help="that may notice generated ones")
     parser.add_argument("--minutes", type=float, default=math.inf, help="for generated ones that are no guards")
     parser.add_argument("--seed", type=int, default=0, help="of the order of generated ones")
-    given = parser.parse_args(arguments)
+    given = parser.parse_args()
     known: Sequence[Any] = [*generated(_ROOT)] if given.generated else MUTATIONS
     wanted = [m for m in known if not given.parts or any(part in m.name for part in given.parts)]
     if not wanted:
