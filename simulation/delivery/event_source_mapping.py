@@ -73,9 +73,8 @@ class EventSourceMapping:
         for shard in found:
             # A parent that the stream has forgotten can have nothing left.
             if shard.id not in self._pollers and (shard.parent not in known or shard.parent in self._finished):
-                self._pollers[shard.id] = _ShardPoller(
-                    shard.id, self.source, self.clock, self.settings, self.on_failure.append
-                )
+                options = (shard.id, self.source, self.clock, self.settings, self.on_failure.append)
+                self._pollers[shard.id] = _ShardPoller(*options)
         return [name for name in self._pollers if name not in self._busy and name not in self._finished]
 
     def poll(self, shard: str, batch_size: int | None = None) -> Delivery | None:
@@ -191,14 +190,12 @@ class _ShardPoller:
         if not records:
             return
         self.checkpoint = records[-1]["dynamodb"]["SequenceNumber"]
-        rest = self._pending.pop()[len(records) :]
-        if rest:
+        if rest := self._pending.pop()[len(records) :]:
             self._pending.append(rest)
 
     def bisect(self, cut: Callable[[int], int]) -> None:
         """Split the batch delivered last where `cut` says for its length."""
-        batch = self._pending[-1]
-        self._pending[-1:] = halves(batch, cut)
+        self._pending[-1:] = halves(self._pending[-1], cut)
 
     def rewind(self, checkpoint: str | None) -> None:
         """Go back to after a sequence number, or (None) to the beginning; batches are cut again from there."""

@@ -33,8 +33,7 @@ _PAGES: Final = {
 
 _NAME: Final = r'"((?:[^"]|"")+)"'
 _UPDATE: Final = re.compile(
-    rf"UPDATE {_NAME} (.*) WHERE {_NAME} = \? AND {_NAME} = \? AND \({_NAME} IS MISSING OR {_NAME} < \?\)",
-    re.DOTALL,
+    rf"UPDATE {_NAME} (.*) WHERE {_NAME} = \? AND {_NAME} = \? AND \({_NAME} IS MISSING OR {_NAME} < \?\)", re.DOTALL
 )
 _CLAUSE: Final = re.compile(rf"SET {_NAME} = (?:{_NAME} \+ )?\?")
 

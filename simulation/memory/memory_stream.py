@@ -67,9 +67,7 @@ class MemoryStream:
         label: str = "2026-11-20T00:00:00.000",
     ) -> None:
         self.arn = f"arn:aws:dynamodb:us-east-1:123456789012:table/{table}/stream/{label}"
-        self._table = table
-        self._random = random.Random(seed)
-        self._clock = clock
+        self._table, self._clock, self._random = table, clock, random.Random(seed)
         self._shards: dict[str, _Shard] = {}
         self._open("", 0, _HASHES, shards)
 
@@ -87,8 +85,7 @@ class MemoryStream:
         """The call of the DynamoDB Streams API."""
         described = []
         for shard in self.shards():
-            numbers = {"StartingSequenceNumber": "0"}
-            numbers |= {"EndingSequenceNumber": "0"} if self._shards[shard.id].closed else {}
+            numbers = {"StartingSequenceNumber": "0"} | ({} if shard.is_open else {"EndingSequenceNumber": "0"})
             parent = {"ParentShardId": shard.parent} if shard.parent else {}
             described.append({"ShardId": shard.id, **parent, "SequenceNumberRange": numbers})
         return {"StreamDescription": {"Shards": described}}
@@ -172,13 +169,8 @@ class MemoryStream:
 
 
 def _as_boto3(record: Record) -> dict[str, Any]:
-    return {
-        **record,
-        "dynamodb": {
-            **record["dynamodb"],
-            "ApproximateCreationDateTime": datetime.fromtimestamp(_created(record), UTC),
-        },
-    }
+    created = datetime.fromtimestamp(_created(record), UTC)
+    return {**record, "dynamodb": {**record["dynamodb"], "ApproximateCreationDateTime": created}}
 
 
 def _created(record: Record) -> float:

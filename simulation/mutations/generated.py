@@ -9,24 +9,11 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
-_SWAPPED: Final[dict[type[ast.AST], ast.AST]] = {
-    ast.Lt: ast.LtE(),
-    ast.LtE: ast.Lt(),
-    ast.Gt: ast.GtE(),
-    ast.GtE: ast.Gt(),
-    ast.Eq: ast.NotEq(),
-    ast.NotEq: ast.Eq(),
-    ast.Is: ast.IsNot(),
-    ast.IsNot: ast.Is(),
-    ast.In: ast.NotIn(),
-    ast.NotIn: ast.In(),
-    ast.Add: ast.Sub(),
-    ast.Sub: ast.Add(),
-    ast.Mult: ast.FloorDiv(),
-    ast.FloorDiv: ast.Mult(),
-    ast.And: ast.Or(),
-    ast.Or: ast.And(),
-}
+_OPPOSED: Final[tuple[tuple[type[ast.AST], type[ast.AST]], ...]] = (
+    *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot), (ast.In, ast.NotIn)),
+    *((ast.Add, ast.Sub), (ast.Mult, ast.FloorDiv), (ast.And, ast.Or)),
+)
+_SWAPPED: Final = {one: other() for pair in _OPPOSED for one, other in (pair, pair[::-1])}
 _ENDS: Final = {"first": "last", "last": "first"}
 _REMOVED: Final = (ast.Expr, ast.Assign, ast.AugAssign, ast.Delete, ast.Raise, ast.Continue, ast.Break)
 _LEFT_OUT: Final = ("annotation", "returns", "decorator_list", "args")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -77,9 +78,7 @@ def row_of(aggregate: Aggregate, group: Group, parts: Parts) -> Row:
 
 
 def count(
-    aggregate: Aggregate,
-    live: Sequence[tuple[Event | Items, Row]],
-    expired: Sequence[tuple[Event | Items, Row]],
+    aggregate: Aggregate, live: Sequence[tuple[Event | Items, Row]], expired: Sequence[tuple[Event | Items, Row]]
 ) -> Groups:
     """Evaluate an aggregate over items that are there, and those that TTL deleted."""
     source, counted = aggregate.source, list[tuple[Group, Parts]]()
@@ -134,15 +133,7 @@ def holds(condition: Condition, row: Row, literal: bool) -> bool:
         return condition.operator == "ne"
     if not isinstance(operand, str):
         value, operand = Fraction(value), Fraction(operand)
-    orders: dict[str, bool] = {
-        "eq": value == operand,
-        "ne": value != operand,
-        "lt": value < operand,
-        "le": value <= operand,
-        "gt": value > operand,
-        "ge": value >= operand,
-    }
-    return orders[condition.operator]
+    return bool(getattr(operator, condition.operator)(value, operand))
 
 
 def text(value: Any) -> str:

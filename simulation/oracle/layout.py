@@ -195,11 +195,8 @@ def _unit(members: Aggregate, stretch: str, code: str) -> str:
     """The unit of time that two digits of a member's page mean: the one of its stretch, or of the one before."""
     seconds = {"minute": 60, "hour": 3600, "day": 86_400}[members.fields[-1].partition(":")[2]]
     begin = datetime.fromisoformat(f"{stretch}{'0001-01-01T00:00'[len(stretch) :]}+00:00").timestamp() // seconds
-    [number] = [
-        n
-        for n in range(int(begin) - members._longest, int(begin) - members._longest + 1296)
-        if n % 1296 == int(code, 36)
-    ]
+    first = int(begin) - members._longest
+    number = first + (int(code, 36) - first) % 1296
     return datetime.fromtimestamp(number * seconds, UTC).isoformat()[: len(stretch)]
 
 
