@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 from unittest.mock import DEFAULT, patch
@@ -63,23 +63,20 @@ class NotifierMapping:
     def deliver(self) -> bool:
         """Deliver a batch of each shard; return whether anything may be left. An answer may go unheard."""
         begun, left = self._mapping.shards(), False
+        silent = {"eventbridge": lambda: self.bus, "add_metrics": DEFAULT, "logger": DEFAULT}
         for shard in begun:
             delivery = self._mapping.poll(shard, self._rng.choice(_BATCHES))
             if delivery is None:
                 continue
             left = True
-            answer = self._notify(list(filter(_is_crossing, delivery.records)))
+            records = list(filter(_is_crossing, delivery.records))
+            with patch.multiple(notifier, **silent), patch.dict("os.environ", EVENT_BUS="default"):
+                answer = dict(notifier.handler({"Records": records}, LAMBDA_CONTEXT)) if records else {}
             if self._rng.random() < 0.8:
                 self._mapping.settle(delivery, answer)
             else:
                 self._mapping.fail(delivery)
         return left or self._mapping.shards() != begun
-
-    def _notify(self, records: Sequence[Record]) -> dict[str, Any]:
-        """Have the notifier send a batch."""
-        silent = {"eventbridge": lambda: self.bus, "add_metrics": DEFAULT, "logger": DEFAULT}
-        with patch.multiple(notifier, **silent), patch.dict("os.environ", EVENT_BUS="default"):
-            return dict(notifier.handler({"Records": records}, LAMBDA_CONTEXT)) if records else {}
 
 
 def _is_crossing(record: Record) -> bool:

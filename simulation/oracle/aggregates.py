@@ -33,7 +33,7 @@ DAY_BUCKET: Final = "D"
 """Begins the text of a day's bucket."""
 
 MOST_TEXT: Final = 8192
-_SECONDS: Final = {"minute": 60, "hour": 3600, "day": 86_400, "m": 60, "h": 3600, "d": 86_400}
+SECONDS: Final = {"minute": 60, "hour": 3600, "day": 86_400, "m": 60, "h": 3600, "d": 86_400}
 _SHOWN: Final = {60: 16, 3600: 13, 86_400: 10}
 """Characters of a time."""
 
@@ -210,9 +210,9 @@ def _moment(value: Any, unit: str) -> str:
     """The begin of a unit of time, or of a stretch of some."""
     found = re.fullmatch(r"(\d*)(\w+)", unit)
     assert found is not None
-    seconds = _SECONDS[found[2]]
+    seconds = SECONDS[found[2]]
     length = seconds * int(found[1] or 1)
-    return _shown(_seconds(value) // length * length, seconds)
+    return shown(_seconds(value) // length * length, seconds)
 
 
 def _seconds(value: Any) -> int:
@@ -220,7 +220,7 @@ def _seconds(value: Any) -> int:
     return int(moment)
 
 
-def _shown(moment: int, unit: int) -> str:
+def shown(moment: int, unit: int) -> str:
     return datetime.fromtimestamp(moment, UTC).isoformat()[: _SHOWN[unit]]
 
 
@@ -271,13 +271,13 @@ def _stretches(members: Aggregate, stretch: str, unit: str) -> list[str]:
     """The stretch of a unit of time, and the next one if that looks back at it."""
     found = re.search(r":(\d+)([mhd])$", fields(members)[-2])
     assert found is not None
-    seconds = _SECONDS[found[2]]
-    length, begin, at = int(found[1]) * seconds, _epoch(stretch), _epoch(unit)
+    seconds = SECONDS[found[2]]
+    length, begin, at = int(found[1]) * seconds, epoch(stretch), epoch(unit)
     following = begin + length
-    return [stretch, *([_shown(following, seconds)] if at > following - members._longest * seconds else [])]
+    return [stretch, *([shown(following, seconds)] if at > following - members._longest * seconds else [])]
 
 
-def _epoch(shown: str) -> int:
+def epoch(shown: str) -> int:
     return int(datetime.fromisoformat(f"{shown}{'0001-01-01T00:00'[len(shown) :]}+00:00").timestamp())
 
 
@@ -287,11 +287,11 @@ def _gaps(members: Aggregate, groups: Groups) -> Counted:
     for (*who, stretch, unit), parts in groups.items():
         if parts.get("items", 0) > 0:
             units[*who, stretch].append(unit)
-    seconds = _SECONDS[fields(members)[-1].partition(":")[2]]
+    seconds = SECONDS[fields(members)[-1].partition(":")[2]]
     found: Counted = []
     for (*who, _, stretch), active in units.items():
         for unit in (each for each in active if each >= stretch):
-            before = [_epoch(each) for each in active if each < unit]
-            gap = min((_epoch(unit) - max(before)) // seconds if before else members._longest, members._longest)
+            before = [epoch(each) for each in active if each < unit]
+            gap = min((epoch(unit) - max(before)) // seconds if before else members._longest, members._longest)
             found.append(((*who, unit, str(gap)), {"active": 1}))
     return found

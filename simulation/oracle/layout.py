@@ -8,7 +8,6 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 from boto3.dynamodb.types import TypeDeserializer
@@ -17,7 +16,7 @@ from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.groups import values_of
 from dynamodb_counters._items.conversions import unescape
 from simulation.memory.memory_stream import Record
-from simulation.oracle.aggregates import Group, Row
+from simulation.oracle.aggregates import SECONDS, Group, Row, epoch, shown
 
 _CHUNK_TYPE: Final = "tap#pack"
 
@@ -193,11 +192,9 @@ def is_page(item: Image) -> bool:
 
 def _unit(members: Aggregate, stretch: str, code: str) -> str:
     """The unit of time that two digits of a member's page mean: the one of its stretch, or of the one before."""
-    seconds = {"minute": 60, "hour": 3600, "day": 86_400}[members.fields[-1].partition(":")[2]]
-    begin = datetime.fromisoformat(f"{stretch}{'0001-01-01T00:00'[len(stretch) :]}+00:00").timestamp() // seconds
-    first = int(begin) - members._longest
-    number = first + (int(code, 36) - first) % 1296
-    return datetime.fromtimestamp(number * seconds, UTC).isoformat()[: len(stretch)]
+    seconds = SECONDS[members.fields[-1].partition(":")[2]]
+    first = epoch(stretch) // seconds - members._longest
+    return shown((first + (int(code, 36) - first) % 1296) * seconds, seconds)
 
 
 def held_groups(declaration: Aggregate, item: Image) -> Iterator[HeldGroup]:

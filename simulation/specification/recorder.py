@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -103,9 +103,9 @@ class Recording:
 
 
 class RecordedSandbox(Sandbox):
-    def __init__(self, recording: Recording, numbers: Iterable[int], *arguments: Any) -> None:
+    def __init__(self, recording: Recording, numbers: Iterator[int], *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._recording, self._number = recording, next(iter(numbers))
+        self._recording, self._number = recording, next(numbers)
         self._shard, self._counts, self._is_cold = "", False, True
         self._begun: list[str] | None = None
         """Text of the step in which an invocation has begun, until its next one."""
@@ -148,7 +148,7 @@ class RecordedSandbox(Sandbox):
     def _note(self, op: str, fields: Fields, *, is_step: bool = True) -> list[str]:
         if self._begun is not None and not op.endswith(" landed"):
             # An empty invocation within a window, or after one that has committed nothing, uses no checkpoint.
-            if op != "read sent" and fields.get("how") not in ("failed", "crashed"):
+            if op != "read sent" and fields.get("how", "finished") == "finished":
                 self._begun.append(self._recording.line("copy", {}))
             self._begun = None
         return self._recording.note(self._number, op, [self._recording.line(op, fields)] if is_step else [])
