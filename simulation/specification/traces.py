@@ -56,22 +56,18 @@ def _heedless(self: batch.Aggregator, event: Any, deadline: float) -> batch.Repo
 
 
 BROKEN: Final[dict[str, Callable[[], AbstractContextManager[Any]]]] = {
-    "updates have no condition": lambda: patch.object(updates, "update_request", unguarded),
-    "the last item of a batch is not committed": lambda: patch.object(Committer, "commit", _all_but_one),
-    "a checkpoint settles at once": lambda: patch.object(
-        Checkpoint, "settled_through", lambda self, _: self.applied_through
-    ),
-    "stamps are the clock's, not the deadline": lambda: patch.object(Checkpoints, "advance", _stamped_by_clock),
-    "names that wait are folded": lambda: patch.object(
-        CountedNames, "_plan", lambda self, _: Plan(self.registry.declarations)
-    ),
-    "a record is folded by the code that delivers it": lambda: patch.object(
-        CountedNames, "_plan", lambda self, _: Plan(self._own)
-    ),
-    "checkpoints are not heeded": lambda: patch.object(batch.Aggregator, "_batch", _heedless),
+    name: partial(patch.object, *change)
+    for name, change in {
+        "updates have no condition": (updates, "update_request", unguarded),
+        "the last item of a batch is not committed": (Committer, "commit", _all_but_one),
+        "a checkpoint settles at once": (Checkpoint, "settled_through", lambda self, _: self.applied_through),
+        "stamps are the clock's, not the deadline": (Checkpoints, "advance", _stamped_by_clock),
+        "names that wait are folded": (CountedNames, "_plan", lambda self, _: Plan(self.registry.declarations)),
+        "a record is folded by the code that delivers it": (CountedNames, "_plan", lambda self, _: Plan(self._own)),
+        "checkpoints are not heeded": (batch.Aggregator, "_batch", _heedless),
+    }.items()
 }
 """Contexts in which handlers are broken, by what is wrong."""
-
 
 SETTLING: Final = 28 * MINUTE
 """After which a checkpoint may have settled; not what the handler takes for it, which is to be compared."""
