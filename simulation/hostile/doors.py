@@ -143,10 +143,7 @@ def receiver(
 
     def call(request: Any) -> Any:
         queue.messages.clear()
-        with (
-            patch.dict(os.environ, environment),
-            patch.multiple(ingest_http, check=lambda: check, sqs=lambda: queue),
-        ):
+        with patch.dict(os.environ, environment), patch.multiple(ingest_http, check=lambda: check, sqs=lambda: queue):
             return ingest_http.handler(request, LAMBDA_CONTEXT)
 
     def look(request: Any, response: Any) -> str:

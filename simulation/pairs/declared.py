@@ -236,10 +236,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     **{name: family for name, (_, family) in MEASURED.items()},
 }
 
-_ALWAYS: Final = {
-    "visit": ("page", "id", "client", "weight", "at"),
-    "tap": ("device", "id", "at", "force"),
-}
+_ALWAYS: Final = {"visit": ("page", "id", "client", "weight", "at"), "tap": ("device", "id", "at", "force")}
 _AT_TIMES: Final = {"visit": ("score",), "tap": ("code", "mode")}
 """Attributes that declarations have a default for, by event."""
 

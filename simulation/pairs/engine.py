@@ -72,11 +72,7 @@ class Engine:
     """State that all actors share, and the loop that gives each its turn."""
 
     def __init__(
-        self,
-        seed: int,
-        make_backend: MakeBackend,
-        without: Collection[str] = (),
-        swarm: Swarm | None = None,
+        self, seed: int, make_backend: MakeBackend, without: Collection[str] = (), swarm: Swarm | None = None
     ) -> None:
         self.seed, self.swarm = seed, swarm
         self.without = frozenset(without) | (swarm.without if swarm else frozenset())

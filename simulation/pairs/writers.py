@@ -161,10 +161,7 @@ _CLIENTS: Final = ("b#c", "c", "50%")
 """Together "a", "b#c" and "a#b", "c" make the same text, unless "#" is escaped."""
 _DEVICES: Final = "kl"
 _CUSTOMERS: Final = ("ann", "bob", "c#d")
-_AMOUNTS: Final = (
-    *map(Decimal, ("1", "-1", "0", "0.1", "-2.50", "12345678901234567890123456789.0625")),
-    10**30,
-)
+_AMOUNTS: Final = (*map(Decimal, ("1", "-1", "0", "0.1", "-2.50", "12345678901234567890123456789.0625")), 10**30)
 _TAGS: Final = ("t", "#", "50%")
 _SERIALIZER: Final = TypeSerializer()
 _SPOILED: Final = 0.4

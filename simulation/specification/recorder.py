@@ -24,7 +24,7 @@ from simulation.clock import EPOCH
 from simulation.delivery.event_source_mapping import Delivery
 from simulation.faults.hooked_client import HookedClient
 from simulation.memory.client_errors import failure
-from simulation.pairs.backend import Backend
+from simulation.pairs.apart import Backend
 from simulation.pairs.function import Sandbox
 
 _SENT: Final = "recorded"
