@@ -14,7 +14,6 @@ From the bottom up; each imports only from what stands above it:
 - `world`, `handler_process`: a table and its aggregator, delivered to by hand, and its handler, to be killed;
 - `throttled_burst`: a burst of events at a queue before a table without enough units;
 - `counters_in_memory`: `Counters` on it, counted at once, with faults;
-- `notices`: the outbox's stream on its way to the notifier;
 - `hostile`: strangers at every door of the runtime, seeded;
 - `mutations`: the runtime's safety mechanisms switched off one by one;
 - `specification`: runs recorded for TLC;

@@ -25,10 +25,10 @@ from simulation.counters_in_memory import CountersInMemory, Faults, counters_in_
 from simulation.faults.hooked_client import HookedClient, failing
 from simulation.memory.client_errors import failure
 from simulation.night import scaled
-from simulation.notices import LARGEST, Bus, NotifierMapping
 from simulation.pairs.crossings import Crossed, crossed, held
 from simulation.pairs.housekeeping import narrow_pages
 from simulation.world import World
+from tests.exactly_once.notices import LARGEST, Bus, NotifierMapping
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 VIEW = Event("view", key="id", version="revision")

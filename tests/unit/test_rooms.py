@@ -67,7 +67,6 @@ _ROOMS = {
         pairs
         handler_process world throttled_burst
         counters_in_memory
-        notices
         mutations nightly hostile
         specification
     """,

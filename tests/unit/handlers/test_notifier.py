@@ -20,7 +20,7 @@ from dynamodb_counters._fold.crossings import event_entry, in_requests
 from simulation.counters_in_memory import counters_in_memory
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory.client_errors import failure
-from simulation.notices import is_malformed
+from tests.exactly_once.notices import is_malformed
 from tests.unit.handlers.conftest import Load, Metered
 
 ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/counters"
