@@ -58,8 +58,7 @@ def _never(_: Any) -> None:
 class FaultyClient:
     """A client whose every call meets the `Fault` that `decide` draws for its operation.
 
-    `postpone` takes a request to be applied later; `delay` the seconds a call was slow; `rng` decides error codes;
-    `heard` takes each answer with its request.
+    `postpone` takes a request to be applied later; `delay` the seconds a call was slow; `rng` decides error codes.
     """
 
     client: Any
@@ -67,7 +66,6 @@ class FaultyClient:
     rng: random.Random
     postpone: Callable[[Callable[[], Any]], None] = _never
     delay: Callable[[float], None] = _never
-    heard: Callable[[dict[str, Any], Any], None] = lambda *_: None
 
     def __post_init__(self) -> None:
         self.exceptions = self.client.exceptions
@@ -93,9 +91,7 @@ class FaultyClient:
         def sent(**request: Any) -> Any:
             about = operation + REGISTRATION if _registers(request) else operation
             send = partial(self._some, call) if operation == "BatchExecuteStatement" else call
-            answer = self._call(operation, about, lambda: send(**request))
-            self.heard(request, answer)
-            return answer
+            return self._call(operation, about, lambda: send(**request))
 
         return sent
 

@@ -56,13 +56,10 @@ class Process:
         self._wrong = wrong = rng.choice(
             (*right * [0.0], rng.uniform(-SKEW_SECONDS, SKEW_SECONDS), rng.choice((-SKEW_SECONDS, SKEW_SECONDS)))
         )
-        faulty: Any = FaultyClient(client, self._pause, rng, self._postpone, self._pass_time, self._hear)
+        faulty: Any = FaultyClient(client, self._pause, rng, self._postpone, self._pass_time)
         # Between threads, no actor could switch.
         self.table = Table(name, faulty, lambda: clock.now + wrong, sleep=self._sleep, jitter=rng.random, threads=1)
         self.table.__dict__["side_by_side"] = in_disorder(rng)
-
-    def _hear(self, request: dict[str, Any], answer: Any) -> None:
-        """A request was answered."""
 
     def _pause(self, operation: str) -> Fault:
         assert self.call is not None

@@ -65,7 +65,8 @@ def _counted(backend: Backend, name: str) -> bool:
 def _refusals(counters: Counters, own: Declaration, truth: Truth, *, whole: bool) -> Iterator[str]:
     """What is wrong with how a declaration is registered, or with what its readers are told."""
     registered, name = truth.registered, own.name
-    changed = [each for each in with_below(own) if each.name in registered and not _is_same(each, registered)]
+    below = [each for each in with_below(own) if each.name in registered]
+    changed = [each for each in below if signature(each) != signature(registered[each.name])]
     if name in registered:
         if whole and not changed and truth.entries[name].state != "complete":
             yield f"{name}: not complete after its backfill"
@@ -81,10 +82,6 @@ def _refusals(counters: Counters, own: Declaration, truth: Truth, *, whole: bool
             refusal = type(error)
         if refusal is not expected:
             yield f"{name}: its readers met {refusal}, expected {expected}"
-
-
-def _is_same(own: Declaration, registered: Mapping[str, Declaration]) -> bool:
-    return signature(own) == signature(registered[own.name])
 
 
 def _read(
@@ -107,7 +104,8 @@ def _read(
             known.add(one.group)
             held.setdefault(one.group, {})["_score"] = Decimal(item.get("_score", {"N": "0"})["N"])
         if isinstance(declaration, Window):
-            held[_bucket_of(declaration, item)] = _slots_of(item)
+            slots = {name: Decimal(value["N"]) for name, value in item.items() if name != "ttl" and "N" in value}
+            held[_bucket_of(declaration, item)] = slots
     found: Groups = {}
     known |= {group for group in held if not truth.is_closed(declaration, group)}
     for group in known:
@@ -160,10 +158,6 @@ def _bucket_of(window: Window, item: Image) -> Group:
     is_day = tier == "D"
     moment = datetime.fromisoformat(f"{bucket}{'T00' * is_day}:00+00:00").timestamp()
     return (*(fields[name] for name in window.fields), f"{DAY_BUCKET * is_day}{int(moment)}")
-
-
-def _slots_of(item: Image) -> Parts:
-    return {name: Decimal(value["N"]) for name, value in item.items() if name != "ttl" and "N" in value}
 
 
 def _attributes(measures: Mapping[str, Any]) -> Parts:

@@ -295,10 +295,6 @@ def armed(declaration: Declaration) -> Declaration:
     return replace(declaration, _thresholds=found)
 
 
-def _unarmed(declaration: Declaration) -> Declaration:
-    return declaration
-
-
 def first_measure(declaration: Declaration) -> str | None:
     """The measure that thresholds watch; None of what has none, or has several items per group."""
     is_measured = declaration.name.removesuffix(MEMBERS) in MEASURED
@@ -349,7 +345,7 @@ class Deployments:
         self._random = rng
         self._attributes, self._over, self._families = 0, over, FAMILIES
         self._always = () if "increment" in without else _DIRECT
-        self._arm = _unarmed if "arm" in without else armed
+        self._arms = "arm" not in without
         if "pages" in without:
             rows = {name: [row for row in family if not any(map(_is_paged, row))] for name, family in FAMILIES.items()}
             self._families = {name: family for name, family in rows.items() if family}
@@ -383,7 +379,8 @@ class Deployments:
     @property
     def deployed(self) -> tuple[Declaration, ...]:
         """The same, over events with the attributes that are declared now."""
-        return tuple(self._arm(self._attributed(each)) for each in self.declared)
+        attributed = map(self._attributed, self.declared)
+        return tuple(map(armed, attributed) if self._arms else attributed)
 
     def change_attributes(self) -> frozenset[str]:
         """Declare others, or none, for the next deployment; return the names that it concerns."""

@@ -50,7 +50,7 @@ class Deliveries:
         self.reached: Counter[str] = function.reached
         self.acknowledged: dict[str, str] = {}
         self.given_up = 0
-        """Return the number of records that Lambda gave up on before they were acknowledged."""
+        """Records that Lambda gave up on before they were acknowledged."""
         self.failed = ""
         """Why the last invocation failed that did."""
         self._tried_since: dict[str, float] = {}
@@ -149,7 +149,9 @@ class Deliveries:
     def create_mapping(self) -> None:
         """Delete the mapping and create it again; it begins at the start of the stream."""
         self.reached[coverage.REPLAYED] += 1
-        self.abandon(1)
+        for invocation in self._function.running:
+            if not invocation.timed_out:
+                self._give_up(invocation)
         self.mappings.append(self._mapping_anew())
         if self._random.random() < 0.5:
             self._function.cool_down()
@@ -158,12 +160,6 @@ class Deliveries:
         shards = self.mapping.shards()
         if shards and self._faults.strikes("a shard fails for hours"):
             self._failing[self._random.choice(shards)] = self._backend.clock.now + self._random.choice(hours) * HOUR
-
-    def abandon(self, share: float) -> None:
-        """Give up on running invocations, as if they were dead."""
-        for invocation in self._function.running:
-            if not invocation.timed_out and self._random.random() < share:
-                self._give_up(invocation)
 
     def _give_up(self, invocation: Invocation) -> None:
         invocation.timed_out, invocation.asleep = True, self._random.random() < 0.8

@@ -286,14 +286,12 @@ class Verifying:
         self._blocked: set[Place] = set()
 
     def acts(self) -> Iterable[Act]:
-        if not self._is_verifying():
-            if self._left:
-                yield 2, self._verify
-            if self._spoils:
-                yield 1, self.spoil
-
-    def _is_verifying(self) -> bool:
-        return any(runner.kind is Verification for runner in self._engine.runners)
+        if any(runner.kind is Verification for runner in self._engine.runners):
+            return
+        if self._left:
+            yield 2, self._verify
+        if self._spoils:
+            yield 1, self.spoil
 
     def _verify(self) -> None:
         self._left -= 1

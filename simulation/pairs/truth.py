@@ -270,7 +270,10 @@ class Truth(Cuts):
         found: Counter[str] = Counter()
         if declaration.source.name == ORDER.name:
             expired = [image for image, _ in self._kept(declaration)]
-            found.update(item["pk"]["S"] for item in (*self._items, *expired) if _is_malformed(declaration, item))
+            for item in (*self._items, *expired):
+                events = _events_of(item, declaration)
+                if not all(_is_countable(own(declaration), values) for values, _ in events):
+                    found[item["pk"]["S"]] += 1
         return found
 
     def orders_waiting(self, name: str) -> Counter[str]:
@@ -516,11 +519,6 @@ def _added_by(declaration: Declaration, values: Row, sign: int) -> Counted:
     except UNCOUNTABLE:
         return []
     return [(group, {name: sign * part for name, part in parts.items()}) for group, parts in counted]
-
-
-def _is_malformed(declaration: Declaration, item: Image) -> bool:
-    """Whether an item cannot be counted."""
-    return not all(_is_countable(own(declaration), values) for values, _ in _events_of(item, declaration))
 
 
 def ranked(declaration: Declaration, parts: Parts) -> Parts:
