@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, Literal
@@ -18,7 +18,6 @@ from dynamodb_counters._fold.records import table_of
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.tiers import DAY, HOUR
-from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.testing import START, checked
 from simulation.memory import request_checks
 from simulation.memory.memory_client import MemoryDynamoDB, paginator
@@ -60,14 +59,8 @@ class Faults:
     late_expiry: float = 0.0
     split: float = 0.0
 
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if not isinstance(value, int | float) or not 0 <= value <= 1:
-                raise InvalidArgumentError(field.name, value, "a probability from 0 to 1")
-
     def __bool__(self) -> bool:
-        return any(getattr(self, field.name) for field in fields(self))
+        return any(astuple(self))
 
 
 class Counting(World):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from simulation.memory.memory_client import MemoryDynamoDB
-from simulation.memory.memory_stream import MemoryStream
 from simulation.memory.typed_values import Item
 
 
@@ -36,9 +35,3 @@ class MemoryTable(MemoryDynamoDB):
         """Delete (up to `limit`) items whose TTL is over, as DynamoDB does in the background; return them."""
         with self._lock:
             return self._only.expire(self._clock(), limit)
-
-    def renew_stream(self, label: str, seed: int) -> MemoryStream:
-        """Disable the stream and enable it again; return the one before, which can be read for another day."""
-        before = self.stream
-        self.stream = self._only.stream = MemoryStream(seed, 1, self._clock, self.name, label)
-        return before

@@ -106,16 +106,12 @@ class Engine:
         """A run has come to another phase."""
         self._processes = [self._make_caller() for _ in range(_PROCESSES)]
         self._queue: list[tuple[Work, Purpose, Callable[[Any], None], Callable[[str], None]]] = []
-        self.operations = self.most_operations = rng.randint(*tempo.operations)
+        self.operations = rng.randint(*tempo.operations)
         self.happened: defaultdict[str, set[str]] = defaultdict(set)
         self.wrong: list[str] = []
         self.reached: Counter[str] = Counter()
         """How often verdicts were given, and what runs are about has happened."""
         self.calm = False
-        self.is_patient = False
-        """Whether changes and runs come in their own time, between the acts."""
-        self.runs_left: Callable[[], int] = lambda: 0
-        """How many changes and runs are still to come, and hold acts back."""
         self.trouble: list[Callable[[], object]] = [self._split_near, self._retire]
         """Trouble apart from that of deliveries."""
         if swarm:
@@ -196,8 +192,6 @@ class Engine:
     def go(self, until: Callable[[], bool] = lambda: False) -> None:
         """Go on until all is done that is to be done, nothing is under way, and everything is delivered; or `until`."""
         for step in range(_MOST_STEPS):
-            if step == _IN_TROUBLE:
-                self.is_patient = False
             if self._step(trouble=not self.calm and step < _IN_TROUBLE) or until():
                 return
         invocations = [(each.waiting, each.asleep, each.steps) for each in self.function.running]
@@ -210,7 +204,7 @@ class Engine:
         draw = self.rng.random
         awake = [runner for runner in self.runners if not runner.is_asleep]
         busy = [process for process in self._calling() if not process.is_asleep]
-        if self.operations > self._held_back() and draw() < self._pace():
+        if self.operations and draw() < self._pace():
             self._act()
         elif self._queue and draw() < 0.5:
             self._begin()
@@ -251,20 +245,12 @@ class Engine:
     def _is_over(self) -> bool:
         if self.operations > 0 or self._queue or self.runners or self._calling():
             return False
-        if self.is_patient and self.runs_left():
-            return False
         return not self.clock.hurry(self.rng) and self.deliveries.drained()
 
     def _pace(self) -> float:
         """How often a step is an act: most are to happen while a run looks at the table."""
         is_looking = any(runner.phase in ("scanning", "draining") for runner in self.runners)
         return 0.3 if is_looking else 0.02 if self.runners else self._tempo.pace
-
-    def _held_back(self) -> int:
-        """How many acts wait for a run during which they happen."""
-        left = self.runs_left() if self.is_patient else 0
-        waits = max(0, left - 1) if self.runners else left
-        return self.most_operations * waits // (left + 1)
 
     def _act(self) -> None:
         self.operations -= 1

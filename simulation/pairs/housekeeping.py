@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
 from uuid import UUID
@@ -43,8 +42,8 @@ def housekeeping(*, eager: bool) -> Iterator[None]:
 @contextmanager
 def seeded(rng: random.Random, *, small: bool) -> Iterator[None]:
     """Have the seed decide ids; if small, logs and baselines come in parts."""
-    ids: list[tuple[ModuleType, str, Any]]
-    ids = [(runner, "secrets", _Ids(rng))]
+    ids: list[tuple[object, str, Any]]
+    ids = [(runner, "secrets", SimpleNamespace(token_hex=lambda size: rng.randbytes(size).hex()))]
     ids += [(one, "uuid4", lambda: UUID(int=rng.getrandbits(128))) for one in (eraser, chunk_writes)]
     with _changed([*ids, *(_SMALL if small else ())]):
         yield
@@ -59,14 +58,9 @@ def narrow_pages(groups: int) -> Iterator[None]:
         self._seen.clear()
         return grown(self, layout, page, 2.0, item, 1)
 
-    with _changed(
-        [
-            (commit, "is_full", lambda image, _: len(texts_of(image)) > groups),
-            (PageSplits, "grown", looked_at),
-            (updates, "_MOST_ADDED", 4 * groups),
-            (commit, "_MOST_ENTRIES", groups),
-        ]
-    ):
+    changes: list[tuple[object, str, Any]] = [(updates, "_MOST_ADDED", 4 * groups), (commit, "_MOST_ENTRIES", groups)]
+    is_full = lambda image, _: len(texts_of(image)) > groups  # noqa: E731
+    with _changed([*changes, (commit, "is_full", is_full), (PageSplits, "grown", looked_at)]):
         yield
 
 
@@ -75,13 +69,3 @@ def _changed(changes: Iterable[tuple[object, str, Any]]) -> ExitStack:
     for module, name, value in changes:
         stack.enter_context(patch.object(module, name, value))
     return stack
-
-
-@dataclass
-class _Ids:
-    """Stands for the module `secrets`."""
-
-    rng: random.Random
-
-    def token_hex(self, size: int) -> str:
-        return self.rng.randbytes(size).hex()

@@ -68,30 +68,18 @@ class Changes:
         self._left_behind: list[Runner] = []
         if engine.swarm is None:
             engine.trouble += [self._kill, self._kill, self._double, self._resume]
-        if engine.swarm is None and engine.rng.random() < 0.5:
-            engine.is_patient, engine.runs_left = True, lambda: self._runs
-            engine.trouble += [self._redeclare_in_time, self._backfill_in_time, self._backfill_in_time]
 
     def acts(self) -> Iterable[Act]:
         if not (self._changes or self._runs or self._drops) or not self._engine.registered():
             return
         # Before its first batch, a table does not show by which definition a transaction has counted.
-        is_free, has_time = not self._engine.is_patient, len(self._engine.runners) < _MOST_AT_A_TIME
-        if self._changes and is_free:
+        has_time = len(self._engine.runners) < _MOST_AT_A_TIME
+        if self._changes:
             yield 2 if self._engine.swarm is None else 4, self._redeclare
-        if self._runs and is_free and has_time:
+        if self._runs and has_time:
             yield 6 if self._is_wanting() else 1, self._backfill
         if self._drops and has_time:
             yield 1, self._drop
-
-    def _redeclare_in_time(self) -> None:
-        if self._changes and self._engine.rng.random() < 0.5 and self._engine.registered():
-            self._redeclare()
-
-    def _backfill_in_time(self) -> None:
-        has_time = len(self._engine.runners) < _MOST_AT_A_TIME
-        if self._runs and has_time and (self._is_wanting() or (not self._changes and self._engine.registered())):
-            self._backfill()
 
     def _is_wanting(self) -> bool:
         """Whether something waits for a backfill."""

@@ -76,8 +76,7 @@ class PairSchedule:
                 end_suspended()
         if engine.swarm is None:
             self._note_faults()
-            self._note_pages()
-            self._note_crossed()
+            self._note_records()
         reached = engine.reached + engine.function.reached + coverage.of_records(engine.backend.history())
         engine.backend.drop()
         pairs, happened = features.pairs(engine.happened), Counter(engine.happened.keys())
@@ -125,7 +124,6 @@ class PairSchedule:
         self._audit("after turmoil", whole=False)
         engine.wrong += self._restoring.wrong()
         engine.calm_down()
-        self._note_quarantined()
         if not self._changes.make_whole():
             return
         if self._quarantine.redrive_all():
@@ -190,23 +188,19 @@ class PairSchedule:
         if runner.error is None and isinstance(runner.work, Verification):
             self._verifying.ended(runner)
 
-    def _note_quarantined(self) -> None:
-        for _, record in self._engine.backend.history():
-            image = record["dynamodb"].get("NewImage") or {}
-            if image.get("_type") == {"S": "quarantine"}:
-                self._engine.note(features.QUARANTINED, image.get("names", {}).get("SS", features.EVERYTHING))
-
-    def _note_crossed(self) -> None:
-        for item in self._truth().items_of("_crossing"):
-            self._engine.note(features.CROSSED, [item["aggregate"]["S"]])
-
-    def _note_pages(self) -> None:
+    def _note_records(self) -> None:
+        note = self._engine.note
         for _, record in self._engine.backend.history():
             old, new = (record["dynamodb"].get(name) or {} for name in ("OldImage", "NewImage"))
-            if is_page(new):
-                self._engine.note(features.PAGED, [new["_type"]["S"]])
+            kind = new.get("_type", {}).get("S", "")
+            if kind == "quarantine":
+                note(features.QUARANTINED, new.get("names", {}).get("SS", features.EVERYTHING))
+            elif kind == "_crossing":
+                note(features.CROSSED, [new["aggregate"]["S"]])
+            elif is_page(new):
+                note(features.PAGED, [kind])
                 if new.get("_level") != old.get("_level"):
-                    self._engine.note(features.PAGE_SPLIT, [new["_type"]["S"]])
+                    note(features.PAGE_SPLIT, [kind])
 
     def _note_faults(self) -> None:
         told = {

@@ -24,6 +24,7 @@ from simulation.delivery.event_source_mapping import EventSourceMapping, Setting
 from simulation.faults.faulty_client import Fault, FaultyClient
 from simulation.faults.hooked_client import HookedClient, once
 from simulation.faults.process import in_disorder
+from simulation.memory.memory_stream import MemoryStream
 from simulation.night import scaled
 from simulation.queue.throttled_table import Limits, ThrottledTable
 from simulation.queue.virtual_threads import KilledError, VirtualThreads
@@ -205,7 +206,8 @@ def test_a_message_comes_again_while_the_table_refuses_it(events: int, burst: di
 def test_a_stream_that_is_enabled_again_counts_on(late: bool) -> None:
     world = World(SOLD)
     world.accept(SALE, {"id": 1}, {"id": 2})
-    before = world.table.renew_stream("2026-11-21T00:00:00.000", seed=1)
+    table, before = world.table._only, world.table.stream
+    world.table.stream = table.stream = MemoryStream(1, 1, world.clock, table.name, "2026-11-21T00:00:00.000")
     world.accept(SALE, {"id": 3})
     old = [(shard.id, before.read(shard.id, None, 100).records) for shard in before.shards()]
     new = [(shard, world.records(shard)) for shard in world.shards()]
