@@ -17,7 +17,8 @@ _ROWS: Final = [
     if line.startswith("| ")
 ][1:]
 _TESTS: Final = {mutation.name: mutation.test.rpartition("::")[2] for mutation in MUTATIONS}
-_SOURCES: Final = [path.read_text() for path in (_PROJECT / "simulation").rglob("*.py")]
+_SIMULATORS: Final = (*(_PROJECT / "simulation").rglob("*.py"), _PROJECT / "tests" / "exactly_once" / "notices.py")
+_SOURCES: Final = [path.read_text() for path in _SIMULATORS]
 
 
 def test_the_rules_are_sorted() -> None:
