@@ -168,6 +168,7 @@ _REFUSED: list[tuple[Callable[[], object], str]] = [
     (_a(source="path"), "source='path': expected an Event or Items or Aggregate"),
     (_together(_one(source=PLAYERS)), "source='players': expected an aggregate that is declared with 'a'"),
     (_together(_one(), _one(pk="B")), "name='a': expected one declaration per name; rename one of the two"),
+    (_together(_one(), _one()), "name='a': expected each declaration only once"),
     (lambda: Plan((_one(), _one(pk="B"))), "name='a': expected one declaration per name"),
     (_together(_one(pk="W#{url}", sk="WINDOW#{x}#H#{y}"), Window("w", PATH, pk="W#{url}", time="at")), "pk='W#{url}': expected keys that cannot match"),
     (_together(_one("a", pk="A#{player}"), _one("m", pk="M"), _one("b", pk="A#TOTAL")), "pk='A#TOTAL': expected keys that cannot match items of 'a'; change those of 'b', or its name"),
