@@ -13,7 +13,9 @@ from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, LAYOUT
 from dynamodb_counters._reads.group_reads import GroupReads
 from dynamodb_counters._reads.question import Position
+from dynamodb_counters._reads.span_reads import add_moments
 from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.tiers import HOURS, Interval, Span
 from simulation.memory_table import MemoryTable
 from simulation.world import World
 from tests.unit.writes.clients import ScriptedClient, scripted_table
@@ -229,3 +231,9 @@ def test_keys_that_stay_unprocessed_are_an_error_not_a_zero() -> None:
     with pytest.raises(Exception, match="2 keys stayed unread"):
         _Reads(scripted_table(client)).get_many(_groups(2), consistent=False)
     assert len(client.calls) < 50
+
+
+def test_moments_are_told_from_changes_in_whatever_order_an_item_has_them() -> None:
+    span, numbers = Span(HOURS, Interval(7200, 10_800)), {"total": 2, "total.t": 5}
+    answers = [add_moments(span, [(2, dict(pairs))]) for pairs in (numbers.items(), reversed(numbers.items()))]
+    assert answers == [5 + 7200 * 2] * 2
