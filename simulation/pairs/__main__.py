@@ -25,7 +25,6 @@ from simulation.pairs.swarm import KINDS, Swarm
 ENGINES: Final = ("memory", "dynamodb-local")
 _ALL: Final = 2000
 """So many schedules cover every pair that can meet."""
-_MANY: Final = 10**9
 
 
 def _outcome(seed: int, options: argparse.Namespace, make_backend: MakeBackend) -> Outcome:
@@ -76,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--processes", type=int, default=1, help="of an engine in memory")
     parser.add_argument("--page", type=Path, help="write the table of pairs there, as a page")
     options = parser.parse_args(arguments)
-    options.count = options.count or (_MANY if options.minutes else _ALL)
+    options.count = options.count or (10**9 if options.minutes else _ALL)
     options.seed = options.seed if options.seed is not None else int(time.time()) * 1000 if options.minutes else 1
     how = " --quotas" if options.quotas else "" if options.swarm is None else f" --swarm {options.swarm}".rstrip()
     begun, count, wrong, records = time.monotonic(), 0, 0, 0

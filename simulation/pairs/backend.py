@@ -30,10 +30,9 @@ MakeBackend: TypeAlias = Callable[[random.Random], "MemoryBackend | LocalBackend
 
 
 class MemoryBackend(MemoryTable):
-    """A table in memory, of another engine's interface.
+    """A table in memory; `source_table` is the ARN of the table of the events, if that is another than the counts'.
 
-    An engine is given `lag` seconds where a schedule has nothing to do but to wait for it. `source_table` is the ARN of
-    the table of the events, if that is another than the counts'.
+    An engine is given `lag` seconds where a schedule has nothing to do but to wait for it.
     """
 
     lag = 0.0

@@ -12,7 +12,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._backfill.backfill import Dropping
 from dynamodb_counters._backfill.feeds import Feeds, Shard
 from dynamodb_counters._table import Table
+from dynamodb_counters._writes import chunk_writes
 from dynamodb_counters.errors import CountersError
+from simulation.aws.sigv4 import LATEST
 from simulation.faults.actors import Actor, Crashed
 from simulation.faults.faulty_client import Fault, FaultPlan
 from simulation.faults.hooked_client import StaleReads
@@ -47,6 +49,8 @@ class Caller(Process):
     def begin(self, work: Work, purpose: Purpose, ended: Callable[[Any], None], failed: Callable[[str], None]) -> None:
         self.purpose, self.ended, self.failed, self.is_disturbed = purpose, ended, failed, False
         self.call = Actor(lambda: work(self.table))
+        # A bucket's chunks outlive the last call that may write them, but no call that sleeps for as long.
+        self.deadline = self._clock() + vars(chunk_writes)["KEPT_LONGER"] - 2 * LATEST
 
     def step(self, faults: FaultPlan | None) -> bool:
         """Go on to the next request; return whether the call has ended."""
@@ -66,8 +70,10 @@ class Caller(Process):
     def _go_on(self, faults: FaultPlan | None) -> Actor:
         call = self.call
         assert call is not None
-        calm = faults is None or call.waiting in (None, _STEP, _SLEEP)
-        fault = Fault.NONE if calm or faults is None else faults.draw(str(call.waiting))
+        fault = Fault.NONE
+        if call.waiting not in (None, _STEP, _SLEEP):
+            is_over = self._clock() >= self.deadline
+            fault = Fault.CRASH_BEFORE if is_over else faults.draw(str(call.waiting)) if faults else fault
         self.is_disturbed |= fault is not Fault.NONE
         call.step(fault)
         return call

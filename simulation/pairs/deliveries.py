@@ -156,10 +156,11 @@ class Deliveries:
         if self._random.random() < 0.5:
             self._function.cool_down()
 
-    def fail_for_hours(self, hours: Sequence[float]) -> None:
+    def fail_for_hours(self) -> None:
         shards = self.mapping.shards()
         if shards and self._faults.strikes("a shard fails for hours"):
-            self._failing[self._random.choice(shards)] = self._backend.clock.now + self._random.choice(hours) * HOUR
+            until = self._backend.clock.now + self._random.choice((1, 5, 19)) * HOUR
+            self._failing[self._random.choice(shards)] = until
 
     def _give_up(self, invocation: Invocation) -> None:
         invocation.timed_out, invocation.asleep = True, self._random.random() < 0.8

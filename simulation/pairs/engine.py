@@ -115,8 +115,8 @@ class Engine:
         self.trouble: list[Callable[[], object]] = [self._split_near, self._retire]
         """Trouble apart from that of deliveries."""
         if swarm:
-            time_out = self.deliveries.time_out
-            self.trouble = [self._retire, time_out, time_out, *([self._fail_for_hours] if swarm.hours else [])]
+            time_out, fail = self.deliveries.time_out, self.deliveries.fail_for_hours
+            self.trouble = [self._retire, time_out, time_out, *([fail] if swarm.hours else [])]
 
     def _draw_sources(self, counts: Any, swarm: Swarm) -> dict[str, Any]:
         """Draw how the sources of a swarm are kept, by name."""
@@ -324,9 +324,6 @@ class Engine:
         through = self.deliveries.acknowledged
         waiting = [entry_of(item["sk"]["S"]) for item in self.backend.items() if is_waiting(item)]
         return any(sequence > through.get(shard, "").zfill(40) for shard, sequence, _ in waiting)
-
-    def _fail_for_hours(self) -> None:
-        self.deliveries.fail_for_hours((1, 5, 19))
 
     def _retire(self) -> None:
         """The last process of a deployment before is gone."""
