@@ -144,9 +144,12 @@ def test_all_groups_of_a_batch_that_lie_in_a_page_are_in_one_request(world: Worl
 def test_a_page_of_which_a_part_fails_is_written_by_the_next_delivery_alone(world: World) -> None:
     one, two = _beginning("00"), _beginning("01")
     records = _view(world, [one, two], "first")
-    refused, first = failure("UpdateItem", "AccessDeniedException"), {"S": "PAGE#views#0"}
-    process = world.process(failing(world.table, "update_item", lambda update: update["Key"]["sk"] == first, refused))
-    process.handle({})
+
+    def refuse() -> None:
+        raise failure("UpdateItem", "AccessDeniedException")
+
+    # Once: the page of the other group is not there, so that its next request is to the first page.
+    process = _hooked(world, once(["update_item"], refuse, lambda update: update["Key"]["sk"] == {"S": "PAGE#views#0"}))
     _levels(process)._latest["views", "views"] = 2
     with pytest.raises(CommitError):
         world.deliver(records, by=process)
