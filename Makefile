@@ -10,7 +10,7 @@ ENVIRONMENT := .venv/.installed node_modules/.installed
 DEMO_ENVIRONMENT := .venv/.installed-demo node_modules/.installed-demo
 
 # Folders of unit tests with templates, processes or services; the others are of pure rooms.
-SLOW := benchmarks cli demo dev erase handlers http infra testing writes
+SLOW := benchmarks cli demo handlers http_api infra testing writes
 
 LOCK := UV_CUSTOM_COMPILE_COMMAND='make lock' .venv/bin/uv pip compile --quiet --universal --python-version 3.11 \
 	--generate-hashes --only-binary :all: --emit-build-options

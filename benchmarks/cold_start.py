@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from benchmarks.best_times import Seconds, best, run_python
 from benchmarks.designs.ours import SITE, VIEWS, VISITORS
-from dynamodb_counters._control.registry import DECLARED, entries_of, header_key
 from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters._registry import DECLARED, entries_of, header_key
 from examples.blog import VIEW
 
 _TIMED: Final = """
@@ -23,7 +23,7 @@ print(time.perf_counter() - wall, time.process_time() - cpu)
 """
 _FIRST_INVOCATION: Final = """
 from types import SimpleNamespace
-from dynamodb_counters.handlers import {module} as module
+from counters_lambda.handlers import {module} as module
 from botocore.httpsession import URLLib3Session
 # Only the network is left out: every request gets this answer.
 body = sys.argv[2].encode()
@@ -63,7 +63,7 @@ _INVOCATIONS: Final[dict[str, dict[str, Any]]] = {
 _PROGRAMS: Final = {
     "bare_client": ["import boto3\nboto3.client('dynamodb')"],
     "powertools_import": ["import aws_lambda_powertools, aws_lambda_powertools.metrics"],
-    "aggregator_init": ["from dynamodb_counters.handlers import aggregator as module\nmodule.aggregator()"],
+    "aggregator_init": ["from counters_lambda.handlers import aggregator as module\nmodule.aggregator()"],
 } | {
     f"{module}_first_invocation": [_FIRST_INVOCATION.format(module=module), json.dumps(event)]
     for module, event in _INVOCATIONS.items()

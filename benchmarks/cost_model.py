@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from dynamodb_counters._assumptions import FRESH
-from dynamodb_counters._items.bookkeeping import WRITE_UNIT_BYTES, write_units
-from dynamodb_counters._timeline.tiers import DAY, HOUR
+from dynamodb_counters._items.schema import WRITE_UNIT_BYTES, write_units
+from dynamodb_counters._tiers import DAY, HOUR
 
 FILE: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("prices.toml").read_text(encoding="utf-8"))
 SERVICES: Final[dict[str, dict[str, Any]]] = {name: each for name, each in FILE.items() if isinstance(each, dict)}

@@ -16,15 +16,15 @@ from benchmarks.best_times import cpu_seconds, microseconds, peak_bytes, run_pyt
 from benchmarks.designs.known import idempotent_counter
 from benchmarks.designs.ours import PACKED_VIEW, SHARD, VIEW
 from benchmarks.https import https_client
-from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._commit.checkpoints import checkpoint_key
-from dynamodb_counters._control.registry import Registry, entries_of
+from counters_lambda.counting.batch import Aggregator
+from counters_lambda.counting.checkpoints import checkpoint_key
 from dynamodb_counters._declarations import Aggregate, Count, Declaration, Sum
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._items.conditions import Attr
-from dynamodb_counters._items.table_schema import SEQUENCE_DIGITS
+from dynamodb_counters._items.schema import SEQUENCE_DIGITS
+from dynamodb_counters._registry import Registry, entries_of
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept_many
 from dynamodb_counters.exactly_once import shard_digest

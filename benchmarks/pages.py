@@ -26,8 +26,8 @@ from benchmarks.https import https_client
 from benchmarks.queue_and_stream import chunks, deliver
 from demo.blog.traffic import View
 from dynamodb_counters import Counters, Distinct
-from dynamodb_counters._fold.item_layout import ItemLayout
-from dynamodb_counters._items.table_schema import PAGE_PREFIX, SK
+from dynamodb_counters._fold.layouts import ItemLayout
+from dynamodb_counters._items.schema import PAGE_PREFIX, SK
 from simulation.delivery.stream_api import lambda_record
 
 _BATCH: Final = 100

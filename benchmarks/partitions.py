@@ -8,9 +8,9 @@ from typing import Any, Final, TypeAlias
 
 from benchmarks.databases import TABLE, memory
 from benchmarks.designs.ours import VIEWS
-from dynamodb_counters._commit.batch import Aggregator
+from counters_lambda.counting.batch import Aggregator
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import DAY, HOUR, MINUTE
+from dynamodb_counters._tiers import DAY, HOUR, MINUTE
 from dynamodb_counters.exactly_once import WATERMARK_PREFIX, ExactlyOnce
 
 _LIFETIME: Final = 4 * HOUR

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from benchmarks.databases import read_usage
 from dynamodb_counters import Aggregate, Count, Counters, Distinct, Event, Histogram, Ranking, Window
-from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
+from dynamodb_counters._items.schema import LEADERBOARD, RANKING_INDEX, SCORE
 from simulation.world import World
 
 _URLS: Final = 50

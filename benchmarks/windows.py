@@ -20,10 +20,10 @@ from benchmarks.designs.known import hour_and_minute
 from benchmarks.designs.ours import SHARD
 from benchmarks.queue_and_stream import chunks
 from benchmarks.workloads import FIRST_JOB, PROVIDERS, Job, jobs
+from counters_lambda.counting.batch import Aggregator
 from dynamodb_counters import Counters, Event, Window
-from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import utc
+from dynamodb_counters._tiers import utc
 from simulation.memory.memory_client import Usage
 
 # On the hour, when the known design reads most keys.

@@ -13,10 +13,9 @@ _PROJECT: Final = Path(__file__).resolve().parents[1]
 # A clone is enough, as for app.py: the two source roots need not be installed.
 sys.path[:0] = [str(_PROJECT / root) for root in ("infra", "lambdas")]
 
+from counters_cli.emulator import CdkError, EmulatorError  # noqa: E402
 from demo.options import InputError, Setup, parse_options  # noqa: E402
 from demo.terminal import Progress  # noqa: E402
-from dynamodb_counters._dev.cdk import CdkError  # noqa: E402
-from dynamodb_counters._dev.emulator import EmulatorError  # noqa: E402
 
 _INTERRUPTED: Final = 128 + signal.SIGINT
 

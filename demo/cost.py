@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dynamodb_counters._backfill.feeds import StreamReader
+from counters_lambda.counting.feeds import StreamReader
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._fold.page_layout import is_split
-from dynamodb_counters._items.bookkeeping import item_bytes, read_units, write_units
-from dynamodb_counters._items.table_schema import LEADERBOARD, TYPE
+from dynamodb_counters._fold.layouts import is_split
+from dynamodb_counters._items.schema import LEADERBOARD, TYPE, item_bytes, read_units, write_units
 
 _PARAMETERS: Final = "demo_parameters"
 INDEX: Final = "index of "

@@ -55,7 +55,7 @@ def keep(deployment: Deployment, examples: Iterable[Example], sleep: Callable[[f
         "In another terminal, in the project's directory:",
         "",
         *(f"export {name}={shlex.quote(value)}" for name, value in deployment.emulator.address().items()),
-        f'counters() {{ PYTHONPATH=lambdas {shlex.quote(sys.executable)} -m dynamodb_counters.cli.main "$@"; }}',
+        f'counters() {{ PYTHONPATH=lambdas {shlex.quote(sys.executable)} -m counters_cli.main "$@"; }}',
     ]
     for example in examples:
         instructions.append(f"export COUNTERS_TABLE={shlex.quote(deployment.table(example.stack))}")

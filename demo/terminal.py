@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TextIO
 
-from dynamodb_counters.cli.output import visible
+from counters_cli.output import visible
 
 _PAUSE_SECONDS: Final = 2.0
 _SHOWN_CHARACTERS: Final = 60

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from counters_cli.emulator import Emulator
 from demo.check.drain import Silence, read_settled, wait_until_drained
 from demo.check.explained import explain
 from demo.check.inbox import Inbox
@@ -17,7 +18,6 @@ from demo.report import Result
 from demo.sending import Account, Repeated
 from demo.terminal import Progress
 from dynamodb_counters import Counters
-from dynamodb_counters._dev.emulator import Emulator
 
 
 @dataclass

@@ -26,7 +26,7 @@ def contents() -> str:
             "",
             "Each function's code is copied from the Python environment that runs synth: nothing is built or",
             "downloaded. With the [locked](../requirements.txt) versions it holds the following; `make lambda-asset`",
-            "writes this list. The live page adds `dynamodb_counters/page`, with",
+            "writes this list. The live page adds `counters_lambda/page`, with",
             "[uPlot](https://github.com/leeoniya/uPlot) 1.6.32 (MIT) and its licence in `uplot.LICENSE`.",
             "",
             "| distribution | version | licence | in the asset | licence files |",
@@ -38,10 +38,11 @@ def contents() -> str:
 
 
 def _rows() -> Iterator[str]:
-    for module, name in _staging.DISTRIBUTIONS.items():
+    for name in dict.fromkeys(_staging.DISTRIBUTIONS.values()):
+        modules = ", ".join(f"`{module}`" for module, of in _staging.DISTRIBUTIONS.items() if of == name)
         licences = [f"`{path}`" for _, path in _staging.licence_files() if path.parts[1] == name]
         version, licence = ("this", "Apache-2.0") if name == _OWN else _described(distribution(name).metadata)
-        yield f"| {name} | {version} | {licence} | `{module}` | {', '.join(licences)} |"
+        yield f"| {name} | {version} | {licence} | {modules} | {', '.join(licences)} |"
 
 
 def _described(metadata: PackageMetadata) -> tuple[str, str]:

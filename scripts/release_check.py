@@ -21,9 +21,11 @@ from typing import Final
 
 _PROJECT: Final = Path(__file__).resolve().parents[1]
 _DIST: Final = _PROJECT / "dist"
-_IN_WHEEL: Final = re.compile(r"(cdk_dynamodb_counters|dynamodb_counters|cdk_dynamodb_counters-[^/]+\.dist-info)/")
+_IN_WHEEL: Final = re.compile(
+    r"(cdk_dynamodb_counters|counters_cli|counters_lambda|dynamodb_counters|cdk_dynamodb_counters-[^/]+\.dist-info)/"
+)
 _IN_SDIST: Final = re.compile(
-    r"[^/]+/(infra/cdk_dynamodb_counters/|lambdas/dynamodb_counters/|(CHANGELOG\.md|LICENSE|PKG-INFO|README\.md"
+    r"[^/]+/(infra/cdk_dynamodb_counters/|lambdas/(counters_cli|counters_lambda|dynamodb_counters)/|(CHANGELOG\.md|LICENSE|PKG-INFO|README\.md"
     r"|\.gitignore|hatch_build\.py|package-lock\.json|pyproject\.toml|requirements\.txt)$)"
 )
 _LEFT_BEHIND: Final = {"__pycache__", "examples", "node_modules", "tests"}

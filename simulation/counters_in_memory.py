@@ -15,9 +15,9 @@ from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from dynamodb_counters import testing
 from dynamodb_counters._declarations import Declarable, Declaration, TableKeys
 from dynamodb_counters._fold.records import table_of
-from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK
+from dynamodb_counters._items.schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import DAY, HOUR
+from dynamodb_counters._tiers import DAY, HOUR
 from dynamodb_counters.testing import START, checked
 from simulation.memory import request_checks
 from simulation.memory.memory_client import MemoryDynamoDB, paginator

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 # A fork server has the runtime imported already, but not the handler, which reads its environment at once.
 _CONTEXT: Final = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["dynamodb_counters._commit.batch", "simulation.handler_process"])
+_CONTEXT.set_forkserver_preload(["counters_lambda.counting.batch", "simulation.handler_process"])
 
 _PATIENCE_SECONDS: Final = 60.0
 
@@ -63,7 +63,7 @@ class HandlerProcess:
         # Logs and metrics go to Lambda's standard output; here they would bury the test's.
         with open(os.devnull, "w") as nowhere:  # noqa: PTH123
             sys.stdout = sys.stderr = nowhere
-            from dynamodb_counters.handlers.aggregator import handler  # noqa: PLC0415
+            from counters_lambda.handlers.aggregator import handler  # noqa: PLC0415
 
             with suppress(EOFError):
                 while True:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
+from counters_lambda.handlers.ingest_queue import Consumer
 from dynamodb_counters import Event
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters.handlers.ingest_queue import Consumer
 from simulation.clock import VirtualClock
 from simulation.queue.sqs import MOST_BYTES, SQS, Poller, Queue
 from simulation.queue.throttled_table import Limits, ThrottledTable

@@ -12,23 +12,23 @@ from typing import Any, Final
 
 from boto3.dynamodb.types import TypeSerializer
 
+from counters_cli.backfill import Backfill, Dropping
+from counters_lambda.counting.batch import Aggregator, Report
+from counters_lambda.counting.feeds import Feeds, StreamReader
+from counters_lambda.counting.runner import Progress
+from counters_lambda.counting.verification import Verification
 from dynamodb_counters._assumptions import FRESH, GIVEN_UP_AFTER, LONGEST_INVOCATION, SKEW
-from dynamodb_counters._backfill.backfill import Backfill, Dropping
-from dynamodb_counters._backfill.feeds import Feeds, StreamReader
-from dynamodb_counters._backfill.runner import Progress
-from dynamodb_counters._backfill.verification import Verification
-from dynamodb_counters._commit.batch import Aggregator, Report
-from dynamodb_counters._control.registry import Registry, State, entry_key, read_registry, write_registry
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declarable, Event, flatten
 from dynamodb_counters._declarations.codec import definition, encode
 from dynamodb_counters._declarations.groups import group_key
-from dynamodb_counters._erase.eraser import Erased, Eraser
-from dynamodb_counters._fold.item_layout import ItemLayout
+from dynamodb_counters._erasure import Erased, Eraser
+from dynamodb_counters._fold.layouts import ItemLayout
 from dynamodb_counters._fold.records import padded
-from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
+from dynamodb_counters._items.schema import LEADERBOARD, RANKING_INDEX, SCORE
+from dynamodb_counters._registry import Registry, State, entry_key, read_registry, write_registry
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import DAY
+from dynamodb_counters._tiers import DAY
 from simulation.aws.streams import older
 from simulation.clock import VirtualClock
 from simulation.faults.actors import Crashed

@@ -41,7 +41,7 @@ def has_ministack() -> bool:
 @contextmanager
 def start_ministack() -> Iterator[Engine]:
     """Start the emulator the demo deploys to, empty, for its DynamoDB only; stop it on exit."""
-    from dynamodb_counters._dev.emulator import Emulator  # noqa: PLC0415 - the other engines must work without it
+    from counters_cli.emulator import Emulator  # noqa: PLC0415 - the other engines must work without it
 
     # Tests make clients of their own.
     with Emulator.start(max_seconds=MAX_SECONDS, key="testing") as emulator:

@@ -10,12 +10,12 @@ from urllib.parse import unquote
 
 from benchmarks.databases import TABLE
 from benchmarks.designs.base import Design
+from counters_lambda.counting.batch import Aggregator
 from demo.blog.traffic import View
 from dynamodb_counters import Aggregate, Count, Event
-from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration, Packed
 from dynamodb_counters._declarations.groups import values_of
-from dynamodb_counters._fold.item_layout import ItemLayout
+from dynamodb_counters._fold.layouts import ItemLayout
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept_many
 

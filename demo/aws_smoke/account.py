@@ -18,8 +18,8 @@ from typing import Any, Final
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
+from counters_cli.emulator import QUIET
 from demo.terminal import Progress
-from dynamodb_counters._dev.cdk import QUIET
 
 _PROJECT: Final = Path(__file__).resolve().parents[2]
 _BOOTSTRAP: Final = "/cdk-bootstrap/hnb659fds/version"

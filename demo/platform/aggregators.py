@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from counters_cli.deployed import FRAME
+from counters_cli.emulator import Emulator
 from demo.terminal import printable
-from dynamodb_counters._dev.deployed import FRAME
-from dynamodb_counters._dev.emulator import Emulator
 
 _LOG_LINES: Final = 30
 _LINE_CHARACTERS: Final = 500

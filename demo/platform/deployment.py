@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from counters_cli import emulator as cdk
+from counters_cli.emulator import SERVER, Emulator
 from demo.cost import units_written
 from demo.terminal import Progress
-from dynamodb_counters._dev import cdk
-from dynamodb_counters._dev.emulator import SERVER, Emulator
 
 _KILLING: Final = Path(__file__).with_name("killing_server.py")
 PROJECT: Final = Path(__file__).resolve().parents[2]

@@ -14,9 +14,9 @@ from drawing import INNER, LEFT, RIGHT, arrow, box, picture, rule, text, write
 from dynamodb_counters import Aggregate, Event, Quota
 from dynamodb_counters._assumptions import CLOCKS, FRESH, RUN_OPEN_AFTER, SETTLED_AFTER
 from dynamodb_counters._declarations.groups import typed_key
-from dynamodb_counters._fold.page_layout import Page, PageLayout
+from dynamodb_counters._fold.layouts import Page, PageLayout
 from dynamodb_counters._items.conditions import Image
-from dynamodb_counters._timeline.tiers import MINUTE
+from dynamodb_counters._tiers import MINUTE
 
 
 def redelivery() -> str:

@@ -13,7 +13,7 @@ from typing import Final
 from drawing import INNER, LEFT, box, picture, text, write
 
 from dynamodb_counters._declarations import Event, Window
-from dynamodb_counters._timeline.tiers import DAYS, HOURS, Interval, Span, plan_queries, read_cost, utc
+from dynamodb_counters._tiers import DAYS, HOURS, Interval, Span, plan_queries, read_cost, utc
 
 PAGE: Final = Path(__file__).parents[1] / "windows.md"
 _BEGIN: Final = "<!-- made by docs/figures/windows.py: begin -->"

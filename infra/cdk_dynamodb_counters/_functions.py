@@ -198,7 +198,7 @@ class Observed(Construct):
             self,
             construct_id,
             code=staged_code(page=page),
-            handler=f"dynamodb_counters.handlers.{handler}.handler",
+            handler=f"counters_lambda.handlers.{handler}.handler",
             runtime=lambda_.Runtime.PYTHON_3_14,
             role=role,
             logging_format=lambda_.LoggingFormat.JSON,

@@ -17,10 +17,11 @@ from aws_cdk import aws_lambda as lambda_
 
 from dynamodb_counters.errors import InvalidArgumentError
 
-_OWN: Final = "dynamodb_counters"
+_OWN: Final = "cdk-dynamodb-counters"
 DISTRIBUTIONS: Final = {
     "aws_lambda_powertools": "aws-lambda-powertools",
-    _OWN: "cdk-dynamodb-counters",
+    "counters_lambda": _OWN,
+    "dynamodb_counters": _OWN,
     "fastjsonschema": "fastjsonschema",
     "jmespath": "jmespath",
     "typing_extensions": "typing_extensions",
@@ -35,7 +36,7 @@ _EXCLUDED: Final = (
         PurePath("aws_lambda_powertools", "utilities", name)
         for name in ("auth_alpha", "data_masking", "kafka", "parser", "streaming", "validation")
     ),
-    *(PurePath(_OWN, name) for name in ("cli", "_dev", "testing", "_pytest_plugin.py")),
+    *(PurePath("dynamodb_counters", name) for name in ("testing", "_pytest_plugin.py")),
 )
 
 
@@ -84,7 +85,7 @@ def stage(prefix: str, *, page: bool = False) -> Path:
 def _page_files() -> Iterator[tuple[Path, PurePath]]:
     for path in sorted(_PAGE.iterdir()):
         if not path.name.startswith("."):
-            yield path, PurePath("dynamodb_counters", "page", path.name)
+            yield path, PurePath("counters_lambda", "page", path.name)
 
 
 def runtime_files() -> Iterator[tuple[Path, PurePath]]:
@@ -105,11 +106,11 @@ def runtime_files() -> Iterator[tuple[Path, PurePath]]:
 
 def licence_files() -> Iterator[tuple[Path, PurePath]]:
     """Yield the licence files of what the asset holds, each with its path there."""
-    for module, name in DISTRIBUTIONS.items():
+    for name in dict.fromkeys(DISTRIBUTIONS.values()):
         try:
             found = distribution(name)
         except PackageNotFoundError:
-            if module != _OWN:
+            if name != _OWN:
                 raise
             # A checkout, which need not be installed.
             yield Path(__file__).resolve().parents[2] / "LICENSE", PurePath("licenses", name, "LICENSE")

@@ -24,7 +24,7 @@ from cdk_dynamodb_counters._tables import (
     table_keys,
 )
 from dynamodb_counters._declarations import Event
-from dynamodb_counters._items.table_schema import LEADERBOARD, LEASES_PREFIX, PK, RANKING_INDEX, SCORE, SK, TTL
+from dynamodb_counters._items.schema import LEADERBOARD, LEASES_PREFIX, PK, RANKING_INDEX, SCORE, SK, TTL
 from dynamodb_counters.errors import InvalidArgumentError
 
 _RETAINING: Final = (RemovalPolicy.RETAIN, RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)

@@ -27,9 +27,9 @@ from cdk_dynamodb_counters._functions import Observed, timeout_of
 from cdk_dynamodb_counters._synth import late_text
 from cdk_dynamodb_counters._tables import TableDeclarations, require_same_place
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable, accepting, grant
+from counters_lambda.http_api.json_schema import require_enforced
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import encode, shortened
-from dynamodb_counters._http.json_schema import require_enforced
 from dynamodb_counters.errors import InvalidArgumentError
 
 _MAX_BODY_BYTES: Final = 5_000_000

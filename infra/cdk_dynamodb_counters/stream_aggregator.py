@@ -38,7 +38,7 @@ from dynamodb_counters._assumptions import MOST_NAMES
 from dynamodb_counters._declarations import Aggregate, Composite, Declarable, Items, Window, require_consistent
 from dynamodb_counters._declarations.codec import described, encode
 from dynamodb_counters._declarations.sources import OURS
-from dynamodb_counters._items.table_schema import RANKING_INDEX
+from dynamodb_counters._items.schema import RANKING_INDEX
 from dynamodb_counters.errors import InvalidArgumentError
 
 _LONGEST_LOOK: Final = 7 * 24

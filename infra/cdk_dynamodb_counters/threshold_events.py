@@ -22,7 +22,7 @@ from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from dynamodb_counters._declarations import Threshold, flatten
 from dynamodb_counters._declarations.codec import described
 from dynamodb_counters._declarations.thresholds import DETAIL_TYPE, EVENT_SOURCE
-from dynamodb_counters._items.table_schema import CROSSING, TYPE
+from dynamodb_counters._items.schema import CROSSING, TYPE
 from dynamodb_counters.errors import InvalidArgumentError
 
 # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-create-pattern-operators.html

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from dynamodb_counters._declarations.event_attributes import Attribute as Attribute
     from dynamodb_counters._declarations.groups import Group as Group
     from dynamodb_counters._declarations.sources import TableKeys as TableKeys
-    from dynamodb_counters._erase.eraser import Erased as Erased
+    from dynamodb_counters._erasure import Erased as Erased
     from dynamodb_counters._items.conditions import Attr as Attr
     from dynamodb_counters._items.conditions import Condition as Condition
-    from dynamodb_counters._quarantine.quarantine import Quarantined as Quarantined
+    from dynamodb_counters._quarantine import Quarantined as Quarantined
     from dynamodb_counters._reads.events import Explanation as Explanation
     from dynamodb_counters._reads.events import Line as Line
     from dynamodb_counters._reads.group_reads import Extreme as Extreme
@@ -61,12 +61,12 @@ _NAMES = {
     "_declarations": "ActiveMembers Aggregate Attribute Average Count Counter Declaration Distinct Event Extremes "
     "Histogram Items Packed Percentiles Quota Ranking Sum TableKeys Threshold TimeWeighted Window",
     "_declarations.groups": "Group",
-    "_erase.eraser": "Erased",
+    "_erasure": "Erased",
     "_items.conditions": "Attr Condition",
     "_reads.events": "Explanation Line",
     "_reads.group_reads": "Extreme",
     "_reads.span_reads": "Distribution Integral WindowCount WindowReader",
-    "_quarantine.quarantine": "Quarantined",
+    "_quarantine": "Quarantined",
     "_writes.outcomes": "Outcome Outcomes OutcomeStatus",
     "errors": "CountersError InvalidArgumentError RejectedEventError UnavailableError UncountedError",
     "_writes.leases": "Leases",

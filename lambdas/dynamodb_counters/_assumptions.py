@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dynamodb_counters._timeline.tiers import DAY, HOUR, MINUTE
+from dynamodb_counters._tiers import DAY, HOUR, MINUTE
 
 # AWS
 

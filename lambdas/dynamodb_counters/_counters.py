@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from dynamodb_counters._clients import make_service_client
+from dynamodb_counters import _quarantine as quarantine
 from dynamodb_counters._declarations import (
     ActiveMembers,
     Aggregate,
@@ -20,12 +19,11 @@ from dynamodb_counters._declarations import (
     Quota,
     Window,
 )
-from dynamodb_counters._declarations.checks import require_bool, require_count, require_duration
+from dynamodb_counters._declarations.checks import require_bool, require_count
 from dynamodb_counters._declarations.composites import require_declaration
 from dynamodb_counters._declarations.groups import Given, given
-from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser
-from dynamodb_counters._quarantine import quarantine
-from dynamodb_counters._quarantine.quarantine import Quarantined
+from dynamodb_counters._erasure import CountsOfErased, Erased, Eraser
+from dynamodb_counters._quarantine import Quarantined
 from dynamodb_counters._reads.events import LINES, EventReads, Explanation, explain
 from dynamodb_counters._reads.group_reads import GroupReads
 from dynamodb_counters._reads.question import Question
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
-    from mypy_boto3_dynamodbstreams.client import DynamoDBStreamsClient
 
 
 class Counters(EventReads, GroupReads, WindowReads):
@@ -251,32 +248,6 @@ class Counters(EventReads, GroupReads, WindowReads):
         part = getattr(declaration, "_parts", (declaration,))[-1]
         question = Question(now=self._table.clock(), declared=part, values=group, start=start, end=end)
         return explain(self._table, question, scan=scan, limit=limit)
-
-    def wait(self, timeout: timedelta = timedelta(minutes=1), *, streams: DynamoDBStreamsClient | None = None) -> None:
-        """Return once all is counted that the table held before the call: for scripts and tests that compare counts.
-
-        Reads the streams from the checkpoints of their shards on, for 2 seconds after the last record of each, and the
-        groups that these records add to. What `EventIngest` has in its queue is not in the table yet.
-
-        Parameters
-        ----------
-        timeout : timedelta, optional
-            Default 1 minute.
-        streams : DynamoDBStreamsClient, optional
-            Default: a new one. It needs ``dynamodb:DescribeStream``, ``GetShardIterator`` and ``GetRecords``.
-
-        Raises
-        ------
-        TimeoutError
-            Some groups have not counted all of it.
-        """
-        # Services that only write and read need none of what operates a table.
-        from dynamodb_counters._backfill.feeds import feeds_of  # noqa: PLC0415
-        from dynamodb_counters._backfill.lag import wait_until_counted  # noqa: PLC0415
-
-        require_duration("timeout", timeout)
-        client = streams or make_service_client("dynamodbstreams")
-        wait_until_counted(self._table, feeds_of(self._table, client), timeout.total_seconds())
 
     def reset(self, counter: Counter, values: Given = None, /, **fields: object) -> dict[str, Any]:
         """Set the measures of a counter's group to 0.

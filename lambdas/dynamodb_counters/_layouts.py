@@ -12,11 +12,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Event, Packed
-from dynamodb_counters._fold.page_layout import BITS, Page, level_of
-from dynamodb_counters._items.bookkeeping import bookkeeping_item, put_as_seen
+from dynamodb_counters._fold.layouts import BITS, Page, level_of
 from dynamodb_counters._items.conditions import Image, text_reader
-from dynamodb_counters._items.key_templates import key_template
-from dynamodb_counters._items.table_schema import LAYOUT, MAX_SK_BYTES, PACK_PREFIX, PK, SK
+from dynamodb_counters._items.keys import key_template
+from dynamodb_counters._items.schema import LAYOUT, MAX_SK_BYTES, PACK_PREFIX, PK, SK, bookkeeping_item, put_as_seen
 from dynamodb_counters._table import Remembered, Table
 from dynamodb_counters.errors import InvalidArgumentError
 

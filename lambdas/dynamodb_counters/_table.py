@@ -18,7 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._assumptions import FIRST_PAUSE, LONGEST_PAUSE, LONGEST_REQUEST, TRIES
 from dynamodb_counters._clients import make_service_client, may_be_done, may_pass, sending_once
-from dynamodb_counters._items.table_schema import PK, SK, TYPE
+from dynamodb_counters._items.schema import PK, SK, TYPE
 from dynamodb_counters.errors import InDoubtError, InvalidArgumentError, UnavailableError
 
 if TYPE_CHECKING:

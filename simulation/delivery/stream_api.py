@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Protocol
 
-from dynamodb_counters._backfill.feeds import Shard, StreamReader
+from counters_lambda.counting.feeds import Shard, StreamReader
 from simulation.memory.memory_stream import Page, Record
 
 if TYPE_CHECKING:

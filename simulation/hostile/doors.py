@@ -18,17 +18,17 @@ from unittest.mock import patch
 import fastjsonschema
 from botocore.exceptions import ClientError, ConnectTimeoutError, ParamValidationError
 
+from counters_lambda.http_api.event_requests import EventCheck
+from counters_lambda.http_api.json_schema import compile_schema
+from counters_lambda.http_api.requests import read_json
+from counters_lambda.http_api.resources import CountResources, openapi
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of, inserted
-from dynamodb_counters._http.event_requests import EventCheck
-from dynamodb_counters._http.json_schema import compile_schema
-from dynamodb_counters._http.requests import read_json
-from dynamodb_counters._http.resources import CountResources, openapi
-from dynamodb_counters._writes.event_items import typed_item
+from dynamodb_counters._writes.accept import typed_item
 from simulation.faults.hooked_client import Hook, PagedClient
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.hostile.costly import SCHEMA
@@ -133,7 +133,7 @@ def _throttled(rng: random.Random) -> Hook:
 def receiver(
     name: str, event: Event = VIEW, *, schema: bool = False, admission: bool = False, tenant: bool = False
 ) -> Door:
-    from dynamodb_counters.handlers import ingest_http  # noqa: PLC0415
+    from counters_lambda.handlers import ingest_http  # noqa: PLC0415
 
     queue, plan, table = Queue(), Plan(DECLARATIONS), MemoryTable(time.time)
     compiled, admitted = compile_schema(SCHEMA) if schema else None, plan if admission else None
@@ -169,7 +169,7 @@ def receiver(
 
 def consumer(name: str) -> Door:
     """Direct mode: a message as anybody may post it, between two good ones that must not suffer for it."""
-    from dynamodb_counters.handlers import ingest_queue  # noqa: PLC0415
+    from counters_lambda.handlers import ingest_queue  # noqa: PLC0415
 
     client = MemoryTable(time.time, seed=1)
     environment = {"DECLARATIONS": encode((VIEW,)), "TABLE_NAME": client.name}
@@ -204,7 +204,7 @@ def consumer(name: str) -> Door:
 
 
 def counter_api(name: str, *, tenant: bool = False, throttled: bool = False) -> Door:
-    from dynamodb_counters.handlers import api  # noqa: PLC0415
+    from counters_lambda.handlers import api  # noqa: PLC0415
 
     client: Any = _counted()
     reached: Any = PagedClient(client, _throttled(random.Random(0))) if throttled else client

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from dynamodb_counters._http.resources import PATHS
+from counters_lambda.http_api.resources import PATHS
 from dynamodb_counters._reads.question import Position, fields_of, options_of, resources_of
 from simulation.hostile.costly import MAX_BYTES
 from simulation.hostile.declarations import FIELDS, SERVED

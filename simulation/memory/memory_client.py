@@ -14,7 +14,7 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 from botocore.paginate import Paginator
 
-from dynamodb_counters._items.bookkeeping import item_bytes, read_units
+from dynamodb_counters._items.schema import item_bytes, read_units
 from simulation.memory.client_errors import EXCEPTIONS, failure, raise_first
 from simulation.memory.expressions import EXPRESSIONS, Placeholders, matcher, used
 from simulation.memory.memory_partitions import Attempt, Key, Table, answer, attempt

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._fold.records import MAX_TTL_AGE
-from dynamodb_counters._items.bookkeeping import item_bytes, write_units
+from dynamodb_counters._items.schema import item_bytes, write_units
 from simulation.memory import expressions
 from simulation.memory.client_errors import failure
 from simulation.memory.expressions import Placeholders, matcher

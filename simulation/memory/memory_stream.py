@@ -11,7 +11,7 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from dynamodb_counters._backfill.feeds import Shard
+from counters_lambda.counting.feeds import Shard
 from simulation.memory.typed_values import Item
 
 TTL_IDENTITY: Final = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}

@@ -7,7 +7,7 @@ from decimal import Decimal, DecimalException
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._items.conversions import EXACT, LARGEST_EXPONENT, SMALLEST_EXPONENT, fits, format_number
-from dynamodb_counters._items.table_schema import MAX_NUMBER_DIGITS
+from dynamodb_counters._items.schema import MAX_NUMBER_DIGITS
 
 Value: TypeAlias = Mapping[str, Any]
 """A typed value, ``{"S": "text"}``."""

@@ -17,7 +17,7 @@ from typing import Final
 
 from simulation.mutations.generated import Generated, generate
 
-RUNTIME: Final = Path("lambdas/dynamodb_counters")
+RUNTIME: Final = Path("lambdas")
 _FOLDER: Final = Path(__file__).parent
 
 

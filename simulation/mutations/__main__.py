@@ -34,7 +34,13 @@ from simulation.mutations.trial import run_tests
 _ROOT: Final = Path(__file__).parents[2]
 _TESTS: Final = "tests/exactly_once"
 _IGNORED: Final = shutil.ignore_patterns("__pycache__", "*.pyc")
-_IGNORED_TESTS: Final = ("exactly_once/test_mutations.py", "unit/benchmarks", "unit/demo", "unit/dev", "unit/infra")
+_IGNORED_TESTS: Final = (
+    "exactly_once/test_mutations.py",
+    "unit/benchmarks",
+    "unit/demo",
+    "unit/cli/test_dev.py",
+    "unit/infra",
+)
 _TIMEOUT_SECONDS: Final = 1800
 
 _FIRST: Final = 30

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from dynamodb_counters._backfill.feeds import Shard
+from counters_lambda.counting.feeds import Shard
 from dynamodb_counters._declarations import Items, TableKeys
 from simulation.delivery.stream_api import Source, shard_id
 from simulation.memory.memory_stream import Page, Record

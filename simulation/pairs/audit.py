@@ -9,7 +9,7 @@ from typing import Any
 
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, TimeWeighted, Window
-from dynamodb_counters._items.table_schema import BASELINE
+from dynamodb_counters._items.schema import BASELINE
 from dynamodb_counters.errors import InvalidArgumentError, UncountedError
 from dynamodb_counters.exactly_once import WATERMARK_PREFIX
 from simulation.oracle.aggregates import DAY_BUCKET, Group, Groups, Parts

@@ -9,8 +9,8 @@ from typing import Any, Final, cast
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._backfill.backfill import Dropping
-from dynamodb_counters._backfill.feeds import Feeds, Shard
+from counters_cli.backfill import Dropping
+from counters_lambda.counting.feeds import Feeds, Shard
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes import chunk_writes
 from dynamodb_counters.errors import CountersError

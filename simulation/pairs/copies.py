@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from dynamodb_counters._backfill.backfill import Backfill
-from dynamodb_counters._backfill.runner import Runner as Work
-from dynamodb_counters._backfill.verification import Difference, Verification
-from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._control.registry import read_registry
+from counters_cli.backfill import Backfill
+from counters_lambda.counting.batch import Aggregator
+from counters_lambda.counting.runner import Runner as Work
+from counters_lambda.counting.verification import Difference, Verification
 from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Window
-from dynamodb_counters._quarantine.quarantine import list_quarantined, redrive
+from dynamodb_counters._quarantine import list_quarantined, redrive
+from dynamodb_counters._registry import read_registry
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept
 from dynamodb_counters.errors import BackfillError

@@ -34,7 +34,7 @@ from dynamodb_counters._declarations import (
 from dynamodb_counters._declarations.composites import MEMBERS
 from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._items.conditions import Attr
-from dynamodb_counters._items.derived_fields import parts_of
+from dynamodb_counters._items.keys import parts_of
 from simulation.pairs import features
 
 Group: TypeAlias = tuple[str, ...]

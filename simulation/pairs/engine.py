@@ -10,9 +10,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final, Protocol
 
-from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._declarations import Declaration, Packed
 from dynamodb_counters._declarations.composites import MEMBERS
+from dynamodb_counters._registry import read_registry
 from dynamodb_counters._table import Table
 from simulation.aws.sigv4 import LATEST
 from simulation.faults.faulty_client import FaultPlan

@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from dynamodb_counters._commit.batch import Aggregator, Report
+from counters_lambda.counting.batch import Aggregator, Report
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._fold.contributions import Contribute, Contribution
-from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.plan import Contribute, Contribution, Plan
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CheckpointError

@@ -10,15 +10,13 @@ from typing import Any, Final
 from unittest.mock import patch
 from uuid import UUID
 
+from counters_lambda.counting import checkpoints, commit, runner
+from counters_lambda.counting import run_logs as run_items
+from counters_lambda.counting.commit import PageSplits
+from dynamodb_counters import _erasure as eraser
 from dynamodb_counters import exactly_once
-from dynamodb_counters._backfill import runner
-from dynamodb_counters._commit import checkpoints, commit
-from dynamodb_counters._commit.commit import PageSplits
-from dynamodb_counters._control import run_items
-from dynamodb_counters._erase import eraser
 from dynamodb_counters._fold import updates
-from dynamodb_counters._fold.item_layout import ItemLayout
-from dynamodb_counters._fold.page_layout import Page, texts_of
+from dynamodb_counters._fold.layouts import ItemLayout, Page, texts_of
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._writes import chunk_writes
 

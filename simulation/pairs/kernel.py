@@ -15,10 +15,10 @@ from types import SimpleNamespace
 from typing import Any, Final, Self, TypeAlias
 from unittest.mock import patch
 
+from counters_lambda.counting.batch import Report
 from dynamodb_counters import exactly_once
-from dynamodb_counters._commit.batch import Report
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import DAY, HOUR
+from dynamodb_counters._tiers import DAY, HOUR
 from dynamodb_counters.exactly_once import Amounts, ExactlyOnce, Key, Record
 from simulation.delivery.event_source_mapping import Delivery
 from simulation.faults.faulty_client import FaultPlan

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
-from dynamodb_counters._backfill.backfill import Backfill
-from dynamodb_counters._control.counted_names import plan_of
-from dynamodb_counters._control.registry import read_registry
+from counters_cli.backfill import Backfill
+from counters_lambda.counting.counted_names import plan_of
 from dynamodb_counters._declarations import Declaration, Event
-from dynamodb_counters._erase.eraser import Eraser
+from dynamodb_counters._erasure import Eraser
 from dynamodb_counters._fold.records import Origins
-from dynamodb_counters._quarantine.quarantine import Quarantined, discard, list_quarantined, redrive
+from dynamodb_counters._quarantine import Quarantined, discard, list_quarantined, redrive
+from dynamodb_counters._registry import read_registry
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.direct_counts import increment, reset
 from dynamodb_counters.errors import InvalidArgumentError

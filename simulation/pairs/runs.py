@@ -9,18 +9,18 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._assumptions import FRESH
-from dynamodb_counters._backfill.backfill import DELETING, Backfill, Dropping
-from dynamodb_counters._backfill.verification import (
+from counters_cli.backfill import DELETING, Backfill, Dropping
+from counters_lambda.counting.verification import (
     AT_LEAST,
     CHANGED_MEANWHILE,
     ERASED_MEANWHILE,
     Difference,
     Verification,
 )
-from dynamodb_counters._control.registry import read_registry
+from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._declarations import Aggregate, Declaration, Direct
-from dynamodb_counters._items.table_schema import SCORE, VERSION
+from dynamodb_counters._items.schema import SCORE, VERSION
+from dynamodb_counters._registry import read_registry
 from dynamodb_counters.errors import BackfillError, CommitError
 from simulation.faults.actors import Crashed
 from simulation.oracle.aggregates import Parts

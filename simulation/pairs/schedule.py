@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Collection
 from typing import Final
 
-from dynamodb_counters._backfill.verification import Verification
-from dynamodb_counters._commit.batch import Aggregator
+from counters_lambda.counting.batch import Aggregator
+from counters_lambda.counting.verification import Verification
 from dynamodb_counters._table import Table
 from simulation.faults.actors import end_suspended
 from simulation.oracle.layout import is_page

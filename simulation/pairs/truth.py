@@ -15,12 +15,12 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
+from counters_lambda.counting.run_logs import RUN_SK_PREFIX
 from dynamodb_counters._assumptions import SKEW
-from dynamodb_counters._control.run_items import RUN_SK_PREFIX
 from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Event, Items, Window
 from dynamodb_counters._declarations.codec import decode
-from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, SCORE
-from dynamodb_counters._quarantine.quarantine import UNREADABLE, read_quarantine_item, unpack
+from dynamodb_counters._items.schema import CHECKPOINT_PREFIX, SCORE
+from dynamodb_counters._quarantine import UNREADABLE, read_quarantine_item, unpack
 from simulation.aws.sigv4 import LATEST
 from simulation.memory.memory_stream import Record
 from simulation.oracle.aggregates import (

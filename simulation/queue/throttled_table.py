@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dynamodb_counters._items.table_schema import LEADERBOARD, SCORE
+from dynamodb_counters._items.schema import LEADERBOARD, SCORE
 from dynamodb_counters._table import Table
 from simulation.faults.hooked_client import PagedClient
 from simulation.memory.client_errors import failure

@@ -9,17 +9,17 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 from unittest.mock import patch
 
+from counters_lambda.counting import batch
+from counters_lambda.counting.batch import intake
+from counters_lambda.counting.checkpoints import Checkpoint, Checkpoints
+from counters_lambda.counting.commit import Committer
+from counters_lambda.counting.counted_names import CountedNames, plan_of
 from dynamodb_counters._assumptions import FRESH
-from dynamodb_counters._commit import batch
-from dynamodb_counters._commit.batch import intake
-from dynamodb_counters._commit.checkpoints import Checkpoint, Checkpoints
-from dynamodb_counters._commit.commit import Committer
-from dynamodb_counters._control.counted_names import CountedNames, plan_of
-from dynamodb_counters._control.registry import Entry, Registry
 from dynamodb_counters._fold import updates
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._timeline.tiers import HOUR, MINUTE
+from dynamodb_counters._registry import Entry, Registry
+from dynamodb_counters._tiers import HOUR, MINUTE
 from dynamodb_counters.exactly_once import update_request
 from simulation.aws.sigv4 import LATEST
 from simulation.pairs.function import LONGEST_INVOCATION

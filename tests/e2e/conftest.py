@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from dynamodb_counters._dev.emulator import Emulator
+from counters_cli.emulator import Emulator
 from tests.conftest import IN_CI
 from tests.e2e.demonstration import PATIENCE_SECONDS, PROJECT, Run, demonstration, write_log
 from tests.integration import waiting

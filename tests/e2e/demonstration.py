@@ -17,9 +17,8 @@ from typing import Any
 
 import pytest
 
+from counters_cli.emulator import Emulator, outputs
 from demo.platform.deployment import Deployment
-from dynamodb_counters._dev.cdk import outputs
-from dynamodb_counters._dev.emulator import Emulator
 from tests.integration.waiting import eventually
 
 PROJECT = Path(__file__).resolve().parents[2]

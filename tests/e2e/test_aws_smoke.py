@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from dynamodb_counters._dev.cdk import bootstrap
-from dynamodb_counters._dev.emulator import Emulator
+from counters_cli.emulator import Emulator, bootstrap
 from tests.integration.waiting import execute
 from tests.unit.infra.support import PROJECT
 

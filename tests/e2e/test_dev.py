@@ -20,7 +20,7 @@ from tests.integration.waiting import eventually, execute
 
 pytestmark = pytest.mark.e2e
 
-_COUNTERS = (sys.executable, "-m", "dynamodb_counters.cli.main")
+_COUNTERS = (sys.executable, "-m", "counters_cli.main")
 
 _APP = """
 from datetime import timedelta

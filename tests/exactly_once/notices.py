@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, Final
 from unittest.mock import DEFAULT, patch
 
-from dynamodb_counters.handlers import notifier
+from counters_lambda.handlers import notifier
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.delivery.stream_api import Source
 from simulation.handler_process import LAMBDA_CONTEXT

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from counters_lambda.counting.batch import Aggregator
 from dynamodb_counters import Aggregate, Count, Counter, Event, InvalidArgumentError, Ranking, Sum, UnavailableError
-from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._table import CONCURRENCY, Table
 from dynamodb_counters._writes.accept import accept_many
 from dynamodb_counters._writes.direct_counts import increment, reset

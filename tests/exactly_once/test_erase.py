@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, Sum
-from dynamodb_counters._erase import eraser
-from dynamodb_counters._erase.eraser import Eraser, Wanted, reduced
+from dynamodb_counters import _erasure as eraser
+from dynamodb_counters._erasure import Eraser, Wanted, reduced
 from dynamodb_counters._fold.fold import Unfoldable
-from dynamodb_counters._quarantine.quarantine import Quarantine, list_quarantined, pack, redrive
+from dynamodb_counters._quarantine import Quarantine, list_quarantined, pack, redrive
 from dynamodb_counters._writes.outcomes import Outcome, OutcomeStatus
 from dynamodb_counters.errors import CountersError
 from simulation.faults.actors import Crashed

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from counters_lambda.counting.verification import Difference
 from dynamodb_counters import Aggregate, Count, Counter, Distinct, Event, InvalidArgumentError
-from dynamodb_counters._backfill.verification import Difference
-from dynamodb_counters._timeline.tiers import DAY, HOUR
+from dynamodb_counters._tiers import DAY, HOUR
 from dynamodb_counters.errors import CommitError
 from simulation.faults.hooked_client import failing
 from simulation.memory.client_errors import failure

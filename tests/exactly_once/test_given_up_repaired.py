@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
+from counters_cli.backfill import Backfill
+from counters_lambda.counting.runner import Progress
+from counters_lambda.counting.verification import SETTLING, Verification
 from dynamodb_counters import Aggregate, Attr, Count, Event, Items, Packed
 from dynamodb_counters._assumptions import GIVEN_UP_AFTER, GIVEN_UP_SETTLED, LANDS_WITHIN, LONGEST_INVOCATION
-from dynamodb_counters._backfill.backfill import Backfill
-from dynamodb_counters._backfill.runner import Progress
-from dynamodb_counters._backfill.verification import SETTLING, Verification
-from dynamodb_counters._timeline.tiers import DAY, HOUR, MINUTE
+from dynamodb_counters._tiers import DAY, HOUR, MINUTE
 from dynamodb_counters._writes.accept import accept
 from dynamodb_counters.errors import CheckpointError, CommitError
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings

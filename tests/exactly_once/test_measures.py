@@ -34,10 +34,9 @@ from dynamodb_counters import (
     Window,
 )
 from dynamodb_counters._declarations import flatten
-from dynamodb_counters._items.bookkeeping import item_bytes, write_units
 from dynamodb_counters._items.conversions import format_number
-from dynamodb_counters._items.derived_fields import LogBins, expected_text, ordered_text, value_of
-from dynamodb_counters._items.table_schema import PAGE_PREFIX
+from dynamodb_counters._items.keys import LogBins, expected_text, ordered_text, value_of
+from dynamodb_counters._items.schema import PAGE_PREFIX, item_bytes, write_units
 from dynamodb_counters._reads.question import ORDERS
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.counters_in_memory import CountersInMemory, Faults, counters_in_memory

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from counters_lambda.counting import commit
 from dynamodb_counters import Aggregate, Attr, Count, Event, Items, Sum
-from dynamodb_counters._commit import commit
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CommitError
 from simulation.faults.actors import Crashed

@@ -10,14 +10,12 @@ from unittest.mock import patch
 
 import pytest
 
+from counters_lambda.counting import runner
+from counters_lambda.counting.commit import PageSplits
 from dynamodb_counters import Aggregate, Count, Counters, Event, InvalidArgumentError, Packed, Sum
-from dynamodb_counters._backfill import runner
-from dynamodb_counters._commit.commit import PageSplits
 from dynamodb_counters._fold import updates
-from dynamodb_counters._fold.item_layout import ItemLayout
-from dynamodb_counters._fold.page_layout import BITS, Page, is_full
-from dynamodb_counters._items.bookkeeping import WRITE_UNIT_BYTES, item_bytes, write_units
-from dynamodb_counters._items.table_schema import PAGE_PREFIX
+from dynamodb_counters._fold.layouts import BITS, ItemLayout, Page, is_full
+from dynamodb_counters._items.schema import PAGE_PREFIX, WRITE_UNIT_BYTES, item_bytes, write_units
 from dynamodb_counters._layouts import PageLevels
 from dynamodb_counters.errors import CommitError
 from simulation.counters_in_memory import counters_in_memory

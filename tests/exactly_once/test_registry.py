@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
+from counters_cli import backfill
+from counters_cli.backfill import Backfill, Emptying
+from counters_lambda.counting.batch import Aggregator
+from counters_lambda.counting.commit import Committer
 from dynamodb_counters import Aggregate, Attr, Count, Counter, Event, InvalidArgumentError, Ranking, Sum, Threshold
 from dynamodb_counters._assumptions import LONGEST_INVOCATION
-from dynamodb_counters._backfill import backfill
-from dynamodb_counters._backfill.backfill import Backfill, Emptying
-from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._commit.commit import Committer
-from dynamodb_counters._control.registry import COMPLETE, FILLING, STALE, WAITING, entry_key, header_key
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._fold.item_layout import ItemLayout
+from dynamodb_counters._fold.layouts import ItemLayout
+from dynamodb_counters._registry import COMPLETE, FILLING, STALE, WAITING, entry_key, header_key
 from dynamodb_counters.errors import (
     BackfillError,
     CheckpointError,

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
+from counters_cli import dev_server as server
+from counters_lambda.counting.batch import Aggregator, Report
+from counters_lambda.counting.feeds import EMULATOR_HEADER
+from counters_lambda.counting.run_logs import run_key
+from counters_lambda.counting.verification import Verification
+from counters_lambda.handlers.verifier import LONGEST, work_on_schedule
 from dynamodb_counters import Distinct, Threshold
-from dynamodb_counters._backfill.feeds import EMULATOR_HEADER
-from dynamodb_counters._backfill.verification import Verification
-from dynamodb_counters._commit.batch import Aggregator, Report
-from dynamodb_counters._control.run_items import run_key
 from dynamodb_counters._declarations import flatten
-from dynamodb_counters._dev import server
 from dynamodb_counters.errors import BackfillError
-from dynamodb_counters.handlers.verifier import LONGEST, work_on_schedule
 from simulation.world import QUARANTINE_SECONDS, World
 from tests.exactly_once.test_runs import NUMBER, ORDER, REVENUE, Orders, described, older, world
 from tests.unit.cli.in_process import Done, run

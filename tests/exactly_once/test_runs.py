@@ -11,21 +11,21 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from counters_cli.backfill import Backfill
+from counters_cli.lag import Lag, wait_until_counted
+from counters_lambda.counting.feeds import Scan, Source
+from counters_lambda.counting.run_logs import RunLogs
+from counters_lambda.counting.runner import SCANNING, WAITING, Lineage, Progress
+from counters_lambda.counting.verification import Verification
 from dynamodb_counters import Aggregate, Attr, Count, Distinct, Event, Items, Sum, Window
 from dynamodb_counters._assumptions import SKEW
-from dynamodb_counters._backfill.backfill import Backfill
-from dynamodb_counters._backfill.feeds import Scan, Source
-from dynamodb_counters._backfill.lag import Lag, wait_until_counted
-from dynamodb_counters._backfill.runner import SCANNING, WAITING, Lineage, Progress
-from dynamodb_counters._backfill.verification import Verification
-from dynamodb_counters._control.registry import FILLING, write_registry
-from dynamodb_counters._control.run_items import Run, RunLogs, typed_runs
 from dynamodb_counters._declarations import Declarable
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change, changes_of
-from dynamodb_counters._items.table_schema import PK, SK
-from dynamodb_counters._quarantine.quarantine import Quarantine
-from dynamodb_counters._timeline.tiers import DAY, HOUR
+from dynamodb_counters._items.schema import PK, SK
+from dynamodb_counters._quarantine import Quarantine
+from dynamodb_counters._registry import FILLING, Run, typed_runs, write_registry
+from dynamodb_counters._tiers import DAY, HOUR
 from dynamodb_counters.errors import BackfillError, CommitError
 from simulation.faults.hooked_client import HookedClient, failing
 from simulation.memory.client_errors import failure

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from counters_lambda.counting.feeds import Feeds, SourceTable, StreamReader
 from dynamodb_counters import Aggregate, Count, Distinct, Items, Sum, TableKeys
-from dynamodb_counters._backfill.feeds import Feeds, SourceTable, StreamReader
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import DAY
+from dynamodb_counters._tiers import DAY
 from dynamodb_counters.errors import MalformedImageError
 from simulation.clock import VirtualClock
 from simulation.memory_table import MemoryTable

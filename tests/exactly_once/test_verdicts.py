@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from counters_lambda.counting.counted_names import CountedNames
+from counters_lambda.counting.verification import CHANGED_MEANWHILE, Verification
 from dynamodb_counters import Aggregate, Average, Count, Event, Histogram, Packed, Ranking, Sum, TableKeys, Window
-from dynamodb_counters._backfill.verification import CHANGED_MEANWHILE, Verification
-from dynamodb_counters._control.counted_names import CountedNames
-from dynamodb_counters._control.registry import DECLARED, Registry, entries_of, entry_key, write_registry
 from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters._registry import DECLARED, Registry, entries_of, entry_key, write_registry
 from dynamodb_counters.errors import BackfillError
 from simulation.world import World, interrupt
 from tests.exactly_once.test_run_commands import command, lines

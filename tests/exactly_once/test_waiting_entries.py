@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
+from counters_lambda.counting.counted_names import plan_of
+from counters_lambda.counting.feeds import Shard
+from counters_lambda.counting.run_logs import RunRow
+from counters_lambda.counting.runner import Lineage, withheld
+from counters_lambda.counting.verification import Verification
 from dynamodb_counters import Aggregate, Attr, Count, Event, Packed, Sum, Window
-from dynamodb_counters._backfill.feeds import Shard
-from dynamodb_counters._backfill.runner import Lineage, withheld
-from dynamodb_counters._backfill.verification import Verification
-from dynamodb_counters._control.counted_names import plan_of
-from dynamodb_counters._control.run_items import RunRow
-from dynamodb_counters._erase.eraser import Erased, Eraser
+from dynamodb_counters._erasure import Erased, Eraser
 from dynamodb_counters._fold.records import Origins
-from dynamodb_counters._quarantine.quarantine import confirm, discard, list_quarantined
-from dynamodb_counters._timeline.tiers import HOUR
+from dynamodb_counters._quarantine import confirm, discard, list_quarantined
+from dynamodb_counters._tiers import HOUR
 from dynamodb_counters.errors import InvalidArgumentError, UnavailableError
 from simulation.faults.hooked_client import HookedClient, once
 from simulation.oracle.layout import rows_of

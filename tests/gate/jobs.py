@@ -20,13 +20,13 @@ import pytest
 from aws_lambda_powertools import Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
+from counters_lambda.counting.verification import Verification
+from counters_lambda.handlers import _metering
+from counters_lambda.handlers.verifier import work_on_schedule
 from dynamodb_counters import Aggregate, Count, Event, Packed, Ranking, Sum, Window
-from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
+from dynamodb_counters._items.schema import LEADERBOARD, RANKING_INDEX, SCORE
 from dynamodb_counters._table import Table
-from dynamodb_counters.handlers import _metering
-from dynamodb_counters.handlers.verifier import work_on_schedule
 from simulation.faults.hooked_client import Hook, PagedClient
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory.client_errors import failure
@@ -35,10 +35,10 @@ from simulation.memory_table import MemoryTable
 from simulation.queue.sqs import SQS, Message, Queue
 from tests.exactly_once.test_two_streams import SOURCE, Past
 from tests.gate.template import Resource, Template, variables
+from tests.unit.buckets import Bucket
 from tests.unit.fold.streams import image, record
 from tests.unit.handlers.test_notifier import BUSY, Bus, crossed
-from tests.unit.http.handlers import request
-from tests.unit.quarantine.buckets import Bucket
+from tests.unit.http_api.handlers import request
 
 _JSON: Final = {"content-type": "application/json"}
 _LONG: Final = SimpleNamespace(**{**vars(LAMBDA_CONTEXT), "get_remaining_time_in_millis": lambda: 900_000})
@@ -329,7 +329,7 @@ def verify(calls: Calls) -> None:
     with calls.logged(), pytest.MonkeyPatch.context() as patch:
         for variable in ("AWS_LAMBDA_FUNCTION_NAME", "POWERTOOLS_METRICS_NAMESPACE", "POWERTOOLS_SERVICE_NAME"):
             patch.setenv(variable, "verifier")
-        module = reload(import_module("dynamodb_counters.handlers.verifier"))
+        module = reload(import_module("counters_lambda.handlers.verifier"))
         patch.setattr(module, "verifier", lambda: partial(work_on_schedule, table, make, shop.clock))
         shop.order(100, 7)
         module.handler({"begin": True}, _LONG)

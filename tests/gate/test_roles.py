@@ -15,10 +15,10 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 
 from cdk_dynamodb_counters import DedupCounterTable
+from counters_lambda.counting.batch import Aggregator
 from dynamodb_counters import Aggregate, Count, Counter, Counters, Event, Packed, Quota, Sum, Window
-from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations.codec import decode
-from dynamodb_counters._erase.eraser import Eraser
+from dynamodb_counters._erasure import Eraser
 from dynamodb_counters._table import Table
 from tests.gate import jobs
 from tests.gate.jobs import Calls, Permission

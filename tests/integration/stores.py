@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+from counters_lambda.counting.batch import Aggregator, Report
 from dynamodb_counters import Aggregate, Counters, Window
-from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
 from simulation.engines import Engine

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 import dynamodb_counters
+from counters_lambda.counting.batch import Aggregator
+from counters_lambda.counting.feeds import StreamReader
 from dynamodb_counters import Aggregate, Count, Counters, Event, Sum, Window
-from dynamodb_counters._backfill.feeds import StreamReader
-from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._table import Table
 from simulation.delivery.stream_api import lambda_record
 from simulation.engines.dynamodb_local import DynamoDBLocal
@@ -52,7 +52,7 @@ class Shop:
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         environment = os.environ | {"PYTHONPATH": str(Path(dynamodb_counters.__file__).parents[1])}
         shared = ("--table", self.name, "--endpoint-url", str(self.engine.endpoint_url), "--region", "us-east-1")
-        command = [sys.executable, "-m", "dynamodb_counters.cli.main", *arguments, *shared]
+        command = [sys.executable, "-m", "counters_cli.main", *arguments, *shared]
         pipe = subprocess.PIPE
         return subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True)
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters._backfill.feeds import SourceTable
-from dynamodb_counters._dev.emulator import Emulator, EmulatorError
+from counters_cli.emulator import Emulator, EmulatorError
+from counters_lambda.counting.feeds import SourceTable
 from simulation.engines.tables import create_table
 from tests.integration.waiting import eventually, runs
 
@@ -24,7 +24,7 @@ _PROJECT = Path(__file__).resolve().parents[2]
 # Deploys one function and calls it, so that there is a worker process to be left behind.
 _CALLER = """
 import io, sys, time, zipfile
-from dynamodb_counters._dev.emulator import Emulator
+from counters_cli.emulator import Emulator
 
 with Emulator.start(max_seconds=int(sys.argv[1])) as emulator:
     code = io.BytesIO()
@@ -155,6 +155,6 @@ def test_a_failed_start_says_what_was_printed(monkeypatch: pytest.MonkeyPatch) -
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        monkeypatch.setattr("dynamodb_counters._dev.emulator._free_port", lambda _: taken.getsockname()[1])
+        monkeypatch.setattr("counters_cli.emulator._free_port", lambda _: taken.getsockname()[1])
         with pytest.raises(EmulatorError, match="already in use"), Emulator.start(max_seconds=600):
             pytest.fail("it must not start")

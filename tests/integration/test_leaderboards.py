@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Count, Counter, Counters, Ranking
-from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
+from dynamodb_counters._items.schema import LEADERBOARD, RANKING_INDEX, SCORE
 from simulation.engines import Engine
 
 LONG = "ü#" * 1500

@@ -16,7 +16,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from dynamodb_counters import Aggregate, Count, Counter, Counters, Event, Ranking
-from dynamodb_counters._items.bookkeeping import item_bytes, write_units
+from dynamodb_counters._items.schema import item_bytes, write_units
 from simulation.clock import VirtualClock
 from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.engines.tables import create_table

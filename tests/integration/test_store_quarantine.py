@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
+from counters_lambda.counting.batch import Aggregator
 from dynamodb_counters import Aggregate, Count, Event, Packed, Ranking, Sum, Window
-from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._fold.fold import Unfoldable
-from dynamodb_counters._items.bookkeeping import item_bytes
-from dynamodb_counters._quarantine.quarantine import Quarantine
+from dynamodb_counters._items.schema import item_bytes
+from dynamodb_counters._quarantine import Quarantine
 from dynamodb_counters.exactly_once import Watermark
 from simulation.engines import Engine
 from simulation.faults.hooked_client import failing

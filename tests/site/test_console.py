@@ -22,6 +22,8 @@ from unittest.mock import patch
 
 import pytest
 
+from counters_cli.main import main
+from counters_cli.session import Session
 from dynamodb_counters import (
     ActiveMembers,
     Aggregate,
@@ -36,8 +38,6 @@ from dynamodb_counters import (
     TimeWeighted,
     Window,
 )
-from dynamodb_counters.cli.main import main
-from dynamodb_counters.cli.session import Session
 from simulation.counters_in_memory import counters_in_memory
 from tests.site.blocks import DOCS
 from tests.unit.cli.blog import DECLARED, NOW, PHONES, VIEW, seeded

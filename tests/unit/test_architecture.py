@@ -20,13 +20,12 @@ from unittest.mock import patch
 
 import pytest
 
+from counters_lambda.counting.batch import Aggregator
 from dynamodb_counters import Aggregate, Attr, Distinct, Event, Items, Quota, Threshold, Window
-from dynamodb_counters._commit.batch import Aggregator
-from dynamodb_counters._control.registry import SOURCE, write_registry
-from dynamodb_counters._control.run_items import typed_runs
 from dynamodb_counters._declarations import Average, Count, Histogram, Packed, Ranking, Sum, flatten
-from dynamodb_counters._items import table_schema
-from dynamodb_counters._items.bookkeeping import typed_values
+from dynamodb_counters._items import schema as table_schema
+from dynamodb_counters._items.schema import typed_values
+from dynamodb_counters._registry import SOURCE, typed_runs, write_registry
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient
 from simulation.world import World

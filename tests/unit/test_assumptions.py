@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dynamodb_counters import _assumptions
-from dynamodb_counters._timeline.tiers import DAY, HOUR, MINUTE
+from dynamodb_counters._tiers import DAY, HOUR, MINUTE
 from tests.unit import test_rooms
 
 _PROJECT = Path(__file__).parents[2]

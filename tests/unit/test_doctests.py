@@ -6,12 +6,15 @@ import doctest
 import importlib
 import pkgutil
 
+import counters_cli
+import counters_lambda
 import dynamodb_counters
 
 _MODULES = ["dynamodb_counters"] + [
     module.name
-    for module in pkgutil.walk_packages(dynamodb_counters.__path__, "dynamodb_counters.")
-    if not module.name.startswith("dynamodb_counters.handlers.")
+    for package in (dynamodb_counters, counters_lambda, counters_cli)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if not module.name.startswith("counters_lambda.handlers.")
 ]
 _MODULES += ["benchmarks.cost_model", "benchmarks.databases", "simulation.queue.throttled_table"]
 

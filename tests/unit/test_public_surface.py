@@ -28,7 +28,7 @@ def _surface() -> Iterator[str]:
         for name in sorted(importlib.import_module(package).__all__):
             yield from _described(f"{package}.{name}", getattr(importlib.import_module(package), name))
     for module in _HANDLERS:
-        yield f"dynamodb_counters.handlers.{module}.handler"
+        yield f"counters_lambda.handlers.{module}.handler"
 
 
 def _described(name: str, thing: Any) -> Iterator[str]:

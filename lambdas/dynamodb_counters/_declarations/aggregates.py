@@ -15,10 +15,9 @@ from dynamodb_counters._declarations.event_attributes import Attribute, KnownAtt
 from dynamodb_counters._declarations.measures import Count, Measure, Sum, TimeWeighted, given_measures, shown
 from dynamodb_counters._declarations.sources import Direct, Event, Items, Keyed
 from dynamodb_counters._items.conditions import Condition
-from dynamodb_counters._items.derived_fields import tier_of
-from dynamodb_counters._items.key_templates import KeyTemplate, key_template
-from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, PK, SK, TTL
-from dynamodb_counters._timeline.tiers import TIERS, TOTAL, Tier, require_anchor, tiers_up_to, time_zone
+from dynamodb_counters._items.keys import KeyTemplate, key_template, tier_of
+from dynamodb_counters._items.schema import MAX_PK_BYTES, MAX_SK_BYTES, PK, SK, TTL
+from dynamodb_counters._tiers import TIERS, TOTAL, Tier, require_anchor, tiers_up_to, time_zone
 from dynamodb_counters.errors import InvalidArgumentError
 
 OnExpiry: TypeAlias = Literal["keep", "subtract"]

@@ -11,10 +11,9 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._items.conditions import LIST_MARK, Condition, is_plain
-from dynamodb_counters._items.derived_fields import tier_of
-from dynamodb_counters._items.key_templates import is_field, key_template
-from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, QUARANTINE, RESERVED_PREFIX, is_reserved
-from dynamodb_counters._timeline.tiers import DAYS, HOURS, MINUTES, Tier
+from dynamodb_counters._items.keys import is_field, key_template, tier_of
+from dynamodb_counters._items.schema import MAX_PK_BYTES, MAX_SK_BYTES, QUARANTINE, RESERVED_PREFIX, is_reserved
+from dynamodb_counters._tiers import DAYS, HOURS, MINUTES, Tier
 from dynamodb_counters.errors import InvalidArgumentError
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")

@@ -17,9 +17,8 @@ from dynamodb_counters._declarations.quotas import Quota
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.conditions import Attr, Condition
 from dynamodb_counters._items.conversions import format_number
-from dynamodb_counters._items.derived_fields import LEAST_ERROR, LOG, MOST_ERROR, ORDER, parts_of
-from dynamodb_counters._items.key_templates import key_template
-from dynamodb_counters._items.table_schema import MAX_SK_BYTES
+from dynamodb_counters._items.keys import LEAST_ERROR, LOG, MOST_ERROR, ORDER, key_template, parts_of
+from dynamodb_counters._items.schema import MAX_SK_BYTES
 from dynamodb_counters.errors import InvalidArgumentError
 
 MEMBERS: Final = "-members"

@@ -13,8 +13,8 @@ from dynamodb_counters._declarations.checks import named_key, require
 from dynamodb_counters._declarations.composites import Composite
 from dynamodb_counters._declarations.sources import Direct, Event, Items
 from dynamodb_counters._declarations.thresholds import Threshold, watched
-from dynamodb_counters._items import table_schema as schema
-from dynamodb_counters._items.key_templates import KeyTemplate, key_template
+from dynamodb_counters._items import schema
+from dynamodb_counters._items.keys import KeyTemplate, key_template
 from dynamodb_counters.errors import InvalidArgumentError
 
 _RESERVED: Final = tuple(

@@ -25,8 +25,8 @@ from dynamodb_counters._items.conversions import (
     plain_value,
     require_storable,
 )
-from dynamodb_counters._items.derived_fields import ORDER, is_time, parts_of
-from dynamodb_counters._items.table_schema import is_reserved
+from dynamodb_counters._items.keys import ORDER, is_time, parts_of
+from dynamodb_counters._items.schema import is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
 
 Rule: TypeAlias = dict[str, Any]

@@ -10,9 +10,8 @@ from typing import Any, TypeAlias
 from dynamodb_counters._declarations.aggregates import GAP, Aggregate, Window
 from dynamodb_counters._declarations.sources import Event
 from dynamodb_counters._items.conversions import EXACT, Number, key_text, parse_number, whole
-from dynamodb_counters._items.derived_fields import expected_text, parts_of
-from dynamodb_counters._items.key_templates import is_hashed
-from dynamodb_counters._items.table_schema import PK, SK
+from dynamodb_counters._items.keys import expected_text, is_hashed, parts_of
+from dynamodb_counters._items.schema import PK, SK
 from dynamodb_counters.errors import InvalidArgumentError
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
 from dynamodb_counters._declarations.checks import is_name, require, require_attribute, require_no_member
 from dynamodb_counters._items.conversions import Number, format_number, require_storable
-from dynamodb_counters._items.table_schema import is_reserved
+from dynamodb_counters._items.schema import is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
 
 K = TypeVar("K")

@@ -9,9 +9,9 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from dynamodb_counters._declarations.checks import Fields, field_names, named_key, require_arguments, require_count
-from dynamodb_counters._items.key_templates import KeyTemplate, key_template
-from dynamodb_counters._items.table_schema import LEASES_PREFIX, MAX_LEASE_FIELDS, MAX_PK_BYTES
-from dynamodb_counters._timeline.tiers import PERIODS, Period, periods, time_zone, utc
+from dynamodb_counters._items.keys import KeyTemplate, key_template
+from dynamodb_counters._items.schema import LEASES_PREFIX, MAX_LEASE_FIELDS, MAX_PK_BYTES
+from dynamodb_counters._tiers import PERIODS, Period, periods, time_zone, utc
 from dynamodb_counters.errors import InvalidArgumentError
 
 MOST_CALLS: Final = 10**15

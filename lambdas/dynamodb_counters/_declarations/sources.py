@@ -21,8 +21,8 @@ from dynamodb_counters._declarations.event_attributes import (
 from dynamodb_counters._declarations.measures import shown
 from dynamodb_counters._items.chunks import Chunk
 from dynamodb_counters._items.conditions import Condition, Image, text_reader
-from dynamodb_counters._items.key_templates import KeyTemplate, key_template
-from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, PK, SK, TTL, TYPE, is_reserved
+from dynamodb_counters._items.keys import KeyTemplate, key_template
+from dynamodb_counters._items.schema import MAX_PK_BYTES, MAX_SK_BYTES, PK, SK, TTL, TYPE, is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
 
 _LONGEST_BUCKET: Final = timedelta(days=1)

@@ -12,19 +12,40 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from decimal import localcontext
 from typing import TypeAlias
 
-from dynamodb_counters._fold.contributions import UNFOLDABLE, Contribution, EarlyError, Program, require_storable_group
-from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout
-from dynamodb_counters._fold.page_layout import is_split
-from dynamodb_counters._fold.plan import Plan, Source
-from dynamodb_counters._fold.records import NEW, OLD, Change, Record, is_erasure, is_expiry, single_image
+from dynamodb_counters._fold.layouts import GroupKey, GroupRef, ItemLayout, is_split
+from dynamodb_counters._fold.plan import (
+    UNFOLDABLE,
+    Contribution,
+    EarlyError,
+    Plan,
+    Program,
+    Source,
+    require_storable_group,
+)
+from dynamodb_counters._fold.records import (
+    NEW,
+    OLD,
+    Change,
+    Record,
+    is_erasure,
+    is_expiry,
+    single_image,
+)
 from dynamodb_counters._items.chunks import Row, decode_chunk, lost_rows
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import EXACT, Number
-from dynamodb_counters._items.table_schema import CHUNK, COUNTED_IN, ERASED, TTL, TYPE
+from dynamodb_counters._items.schema import (
+    CHUNK,
+    COUNTED_IN,
+    ERASED,
+    TTL,
+    TYPE,
+)
 from dynamodb_counters.errors import MalformedImageError
 
 
@@ -364,3 +385,35 @@ def surplus_of(plan: Plan, changes: Iterable[Change]) -> frozenset[str]:
 
 def reason_of(error: Exception) -> str:
     return str(error) if isinstance(error, MalformedImageError) else f"{type(error).__name__}: {error}"
+
+
+Sums: TypeAlias = Mapping[GroupRef, Mapping[str, Number]]
+
+
+def folded_alone(
+    plan: Plan,
+    names: frozenset[str],
+    image: Image | None,
+    at: float,
+    *,
+    is_foreign: bool | None,
+    keys: Image,
+    origin: str,
+) -> Folded:
+    """Fold of an item by itself, early or late as of a time; `origin` is the stream or the table that it is of."""
+    if image is None:
+        return Folded()
+    # No insertion: what a transaction has counted counts, too.
+    images = {NEW: image, "Keys": keys, "SequenceNumber": "1", "ApproximateCreationDateTime": at}
+    record = {"eventName": "SCAN", "eventSourceARN": origin, "dynamodb": images}
+    return _folded(plan, Change(record, is_foreign=is_foreign), names)
+
+
+def sums_of(folded: Folded) -> Sums:
+    return {delta.ref: delta.measures for delta in folded.deltas if any(delta.measures.values())}
+
+
+def _folded(plan: Plan, change: Change, names: frozenset[str]) -> Folded:
+    restricted = copy(change)
+    restricted.names = names if change.names is None else names & change.names
+    return fold(plan, [restricted])

@@ -1,22 +1,353 @@
-"""The plan: which declarations look at an item, found by its type or its attributes."""
+"""Contributions: what an image adds to groups, windows, members and pages, compiled to run for every record. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import localcontext
 from functools import partial
-from typing import Any, Final
+from itertools import product
+from math import prod
+from typing import Any, Final, TypeAlias
 
-from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Event, Items, require_consistent
-from dynamodb_counters._fold.contributions import UNFOLDABLE, ActivePages, Program, compile_program
-from dynamodb_counters._fold.item_layout import ItemLayout
-from dynamodb_counters._fold.page_layout import PageLayout
-from dynamodb_counters._items.conditions import Image, Predicate, compile_condition
-from dynamodb_counters._items.conversions import EXACT, typed_text
-from dynamodb_counters._items.key_templates import is_hashed
-from dynamodb_counters._items.table_schema import ONCE_SUFFIX, OWN_TYPES, PACK_SUFFIX, PK, SK, TTL, TYPE
+from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Event, Items, Window, require_consistent
+from dynamodb_counters._declarations.aggregates import GAP
+from dynamodb_counters._declarations.measures import MOMENT, Average, Count, Histogram, Measure, Sum, TimeWeighted
+from dynamodb_counters._fold.layouts import UNDATED, GroupKey, ItemLayout, PageLayout
+from dynamodb_counters._items.chunks import Chunk
+from dynamodb_counters._items.conditions import (
+    LIST_MARK,
+    Image,
+    Predicate,
+    compile_condition,
+    is_plain,
+    number_reader,
+    reader,
+    text_reader,
+    texts_reader,
+)
+from dynamodb_counters._items.conversions import EXACT, Number, event_seconds, read_number, typed_text
+from dynamodb_counters._items.keys import is_hashed, parts_of, tier_of
+from dynamodb_counters._items.schema import MAX_NUMBER_DIGITS, ONCE_SUFFIX, OWN_TYPES, PACK_SUFFIX, PK, SK, TTL, TYPE
+from dynamodb_counters._tiers import TOTAL
+from dynamodb_counters.errors import MalformedImageError
+
+MAX_GROUP_BYTES: Final = 8192
+"""Longest texts of a group together, in UTF-8 bytes. The item of a hashed key stores them, so that every update pays
+for them, and 400 KB must hold them and any number of watermarks."""
+
+SHORT: Final = MAX_GROUP_BYTES // 4
+"""Characters that fit whatever they are: none takes more than four bytes."""
+
+# Errors that the compiled functions may raise on an image of any shape.
+UNFOLDABLE: Final = (MalformedImageError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+Numbers: TypeAlias = tuple[tuple[str, Number], ...]
+"""Number to add, after the attribute's name."""
+
+Contribution: TypeAlias = tuple[ItemLayout, GroupKey, Numbers]
+"""Addition of one image to one group. A plain tuple, because every record makes one per aggregate."""
+
+
+ByColumns: TypeAlias = Callable[[Chunk], list[Contribution] | None]
+"""All that a chunk contributes; None if its events must be looked at one by one."""
+
+Contribute: TypeAlias = Callable[[Image, float | None], tuple[Contribution, ...] | None]
+"""Takes an image and its record's creation time; raises an error if the image lacks what the declaration needs.
+
+It returns None if the image comes too late: the retention of its bucket or group is over.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    layout: ItemLayout
+    contribute: Contribute
+    by_columns: ByColumns | None = None
+    keeps: bool = False
+    """Whether an image that has expired, or is erased with its counts kept, stays counted."""
+
+
+def compile_program(declaration: Declaration) -> Program:
+    layout = ItemLayout(declaration)
+    if isinstance(declaration.source, Direct):
+        return Program(layout, lambda *_: ())
+    keeps = declaration.on_expiry == "keep"
+    if isinstance(declaration, Window):
+        return Program(layout, compile_window(layout, declaration), keeps=keeps)
+    contribute = compile_aggregate(layout, declaration)
+    if declaration._longest:
+        contribute = looked_back_at(contribute, declaration)
+    if declaration.retention is not None:
+        contribute = until_closed(layout, contribute)
+    return Program(layout, contribute, compile_columns(layout, declaration), keeps)
+
+
+def compile_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
+    # An aggregate's item has its fields and measures under their whole names: "address.city", "tags[]", "price.sum".
+    literal = isinstance(declaration.source, Aggregate)
+    where = declaration.where
+    holds = None if where is None else compile_condition(where, literal=literal)
+    fields = declaration.fields
+    numbers_of = _compile_numbers(declaration.measures, literal=literal)
+    has_lists = not literal and any(field.endswith(LIST_MARK) for field in fields)
+    groups_of, group_of = _compile_groups(declaration) if has_lists else None, compile_group(fields, literal=literal)
+
+    def contribute(image: Image, _: float | None) -> tuple[Contribution, ...]:
+        if (holds is not None and not holds(image)) or not (numbers := numbers_of(image)):
+            return ()
+        if groups_of is None:
+            return ((layout, group_of(image), numbers),)
+        return tuple([(layout, group, numbers) for group in groups_of(image)])
+
+    return contribute
+
+
+def _compile_numbers(measures: Mapping[str, Measure], *, literal: bool) -> Callable[[Image], Numbers]:
+    if all(isinstance(measure, Count) for measure in measures.values()):
+        # As of most: every image adds the same.
+        constant = tuple((name, 1) for name in measures)
+        return lambda _: constant
+    compiled = [compile_measure(name, measure, literal=literal) for name, measure in measures.items()]
+    return lambda image: tuple([pair for numbers in compiled for pair in numbers(image) if pair[1]])
+
+
+def compile_columns(layout: ItemLayout, declaration: Aggregate) -> ByColumns | None:
+    """Count a chunk by its columns, several times faster than by its rows; None where more than plain ones count."""
+    fields, measures = declaration.fields, declaration.measures
+    sums = {name: measure.attribute for name, measure in measures.items() if isinstance(measure, Sum)}
+    if declaration.where is not None or not all(map(is_plain, (*fields, *sums.values()))):
+        return None
+    if not all(isinstance(part, Count) or (isinstance(part, Sum) and part.cap is None) for part in measures.values()):
+        return None
+
+    def contribute(chunk: Chunk) -> list[Contribution] | None:
+        if chunk.signs:
+            return None
+        totals: dict[str, Mapping[GroupKey, Number]] = {}
+        try:
+            texts = [_cells(chunk, field, "S", SHORT // len(fields)) for field in fields]
+            groups: list[GroupKey] = list(zip(*texts, strict=True)) if texts else [()] * chunk.rows
+            for name in measures:
+                totals[name] = _total(chunk, groups, sums[name]) if name in sums else Counter(groups)
+        except ValueError:
+            return None
+        return [
+            (layout, group, tuple([(name, total[group]) for name, total in totals.items() if group in total]))
+            for group in dict.fromkeys(group for total in totals.values() for group in total)
+        ]
+
+    return contribute
+
+
+def _cells(chunk: Chunk, name: str, kind: str, most: int) -> Sequence[str]:
+    """The texts of a column; ValueError if one is missing, of another type or long."""
+    found, cells = chunk.columns.get(name, ("", ()))
+    if found != kind or None in cells or max(map(len, cells), default=0) > most:
+        raise ValueError(name)
+    return cells
+
+
+def _total(chunk: Chunk, groups: Iterable[GroupKey], attribute: str) -> dict[GroupKey, Number]:
+    totals: dict[GroupKey, Number] = {}
+    for group, text in zip(groups, _cells(chunk, attribute, "N", MAX_NUMBER_DIGITS), strict=True):
+        if number := int(text):  # Zero touches no group.
+            totals[group] = totals.get(group, 0) + number
+    return totals
+
+
+def until_closed(layout: ItemLayout, contribute: Contribute) -> Contribute:
+    """The same contributions until their groups' retention is over."""
+
+    def contribute_in_time(image: Image, created: float | None) -> tuple[Contribution, ...] | None:
+        found = contribute(image, created)
+        # All groups of an image have the same time.
+        return None if found and layout.is_late(found[0][1], created) else found
+
+    return contribute_in_time
+
+
+def compile_group(fields: tuple[str, ...], *, literal: bool = False) -> Callable[[Image], GroupKey]:
+    readers = [text_reader(field, literal=literal) for field in fields]
+    if not readers:
+        return lambda _: ()
+    if len(readers) == 1:
+        [read_only] = readers
+
+        def group_of_one(image: Image) -> GroupKey:
+            text = read_only(image)
+            return (text,) if len(text) <= SHORT else require_storable_group((text,))
+
+        return group_of_one
+
+    def group_of(image: Image) -> GroupKey:
+        group = tuple([read(image) for read in readers])
+        return group if sum(map(len, group)) <= SHORT else require_storable_group(group)
+
+    return group_of
+
+
+def require_storable_group(group: GroupKey) -> GroupKey:
+    """Return a group, unless its texts are too long for its item."""
+    texts = [text for text in group if isinstance(text, str)]
+    if (size := len("".join(texts).encode())) > MAX_GROUP_BYTES:
+        found = ", ".join(f"{text:.20}…" for text in texts)
+        raise MalformedImageError(
+            f"invalid group {found!r:.200}: expected at most {MAX_GROUP_BYTES} bytes, found {size}"
+        )
+    return group
+
+
+def _compile_groups(declaration: Aggregate) -> Callable[[Image], list[GroupKey]]:
+    """One group per member of a list; several lists multiply."""
+    fields, most = declaration.fields, declaration.max_groups
+    readers = [texts_reader(field) if field.endswith(LIST_MARK) else text_reader(field) for field in fields]
+
+    def groups_of(image: Image) -> list[GroupKey]:
+        choices = [[texts] if isinstance(texts := read(image), str) else texts for read in readers]
+        # Counted before they are made: two lists of one item can make millions.
+        if (found := prod(map(len, choices))) > most:
+            raise MalformedImageError(
+                f"invalid group {', '.join(map(repr, fields))}: "
+                f"expected at most {most} groups of {declaration.name!r} per item, found {found}"
+            )
+        longest = [max(texts, key=lambda text: len(text.encode()), default="") for texts in choices]
+        require_storable_group(tuple(longest))
+        return list(product(*choices))
+
+    return groups_of
+
+
+def compile_measure(name: str, measure: Measure | TimeWeighted, *, literal: bool = False) -> Callable[[Image], Numbers]:
+    attributes = measure._attributes(name)
+    if isinstance(measure, Count):
+        return lambda _: ((name, 1),)
+    read = number_reader(measure.attribute, literal=literal, default=measure.default)
+    if isinstance(measure, Average):
+        total, count = attributes
+        return lambda image: ((total, read(image)), (count, 1))
+    if isinstance(measure, Histogram):
+        return lambda image: tuple([(attributes[index], 1) for index in measure._bin_indexes(read(image))])
+    cap = None if isinstance(measure, TimeWeighted) else measure.cap
+    if cap is None:
+        return lambda image: ((name, read(image)),)
+    return lambda image: ((name, min(read(image), cap)),)
+
+
+class EarlyError(MalformedImageError):
+    """An event lies too far in the future, for now."""
+
+
+def compile_window(layout: ItemLayout, declaration: Window) -> Contribute:
+    holds = None if declaration.where is None else compile_condition(declaration.where)
+    group_of = compile_group(declaration.fields)
+    numbers_of = compile_measure(TOTAL, declaration.measure)
+    is_weighted = isinstance(declaration.measure, TimeWeighted)
+    find_time, time = reader(declaration.time), declaration.time
+    tiers = declaration._kept_tiers
+    is_late = _lateness(declaration)
+
+    def contribute(image: Image, created: float | None) -> tuple[Contribution, ...] | None:
+        if holds is not None and not holds(image):
+            return ()
+        [(_, number)] = numbers_of(image)
+        if not number:
+            return ()
+        when = find_time(image)
+        if when is None:
+            raise MalformedImageError(f"attribute {time!r} is missing")
+        seconds = event_seconds(when)
+        if is_late(seconds, created):
+            return None
+        group = group_of(image)
+        found = []
+        for tier in tiers:
+            bucket, slot = tier.locate(seconds)
+            numbers: Numbers = ((TOTAL, number), (slot, number))
+            if is_weighted and (moment := number * (seconds - tier.start(bucket))):
+                numbers = (*numbers, (TOTAL + MOMENT, moment), (slot + MOMENT, moment))
+            found.append((layout, (*group, tier.letter, bucket), numbers))
+        return tuple(found)
+
+    return contribute
+
+
+def _lateness(declaration: Window) -> Callable[[int, float | None], bool]:
+    """Judge an event by its record's creation time alone, so that every delivery judges alike."""
+    time, finest = declaration.time, declaration._kept_tiers[0]
+    retention, tolerance = declaration.retention, declaration.future_tolerance
+    keep = None if retention is None else retention.total_seconds()
+    ahead = None if tolerance is None else tolerance.total_seconds()
+    if keep is None and ahead is None:
+        return lambda *_: False
+
+    def is_late(seconds: int, created: float | None) -> bool:
+        if created is None:
+            raise MalformedImageError(UNDATED)
+        if ahead is not None and seconds > created + ahead:
+            raise EarlyError(f"{time!r} lies {seconds - created:.0f} s in the future")
+        # The finest bucket decides for all tiers, though coarser ones are kept longer. No read misses the event:
+        # a window that includes it would begin before what is retained.
+        if keep is None or finest.end(finest.locate(seconds)[0]) + keep > created:
+            return False
+        if declaration.late == "quarantine":
+            raise MalformedImageError(f"{time!r} lies {created - seconds:.0f} s in the past: too late")
+        return True
+
+    return is_late
+
+
+# A unit of an active member that lies less than the longest span before the end of a page's stretch counts in the next
+# page, too. So each page shows the gaps of its own units, and a change of it changes those of the units around:
+# contribution of the new image less that of the old one, as for any other item.
+def looked_back_at(contribute: Contribute, members: Aggregate) -> Contribute:
+    """The same contributions, and those to the next stretch that looks back at them."""
+    stretch_field, unit_field = members.fields[-2:]
+    units, longest, tier = int(parts_of(stretch_field)[1][:-1]), members._longest, tier_of(unit_field)
+    assert tier is not None
+
+    def also(contribution: Contribution) -> Iterator[Contribution]:
+        layout, (*fields, stretch, unit), numbers = contribution
+        following = tier.parse(stretch) + units
+        yield contribution
+        if tier.parse(unit) > following - longest:
+            yield layout, (*fields, tier.text(following), unit), numbers
+
+    def contribute_to_both(image: Image, created: float | None) -> tuple[Contribution, ...] | None:
+        found = contribute(image, created)
+        return None if found is None else tuple([each for one in found for each in also(one)])
+
+    return contribute_to_both
+
+
+class ActivePages(PageLayout):
+    """The pages of members as those see them that count by gaps."""
+
+    def __init__(self, members: Aggregate) -> None:
+        super().__init__(members)
+        self._stretch_field, self._unit_field = members.fields[-2:]
+        [self._items] = members.measures
+
+    def groups(self, image: Image, unlike: Image | None = None) -> list[Image]:
+        """The units of a page's own stretch in which its member was active, each with its gap."""
+        del unlike  # The gap of a unit may differ though the unit does not.
+        assert self._unit is not None
+        found = dict[int, Image]()
+        for group in super().groups(image):
+            if read_number(group, self._items) > 0:
+                texts = self._sk.parse(group["sk"]["S"])
+                found[self._unit.parse(texts[self._unit_field])] = group
+                begin = self._unit.parse(texts[self._stretch_field])
+        shown, before = list[Image](), None
+        for number, group in sorted(found.items()):
+            if number >= begin:
+                gap = self._longest if before is None else min(number - before, self._longest)
+                shown.append({**group, GAP: {"S": str(gap)}})
+            before = number
+        return shown
+
 
 _ZERO: Final = {"N": "0"}
 

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from dynamodb_counters._declarations import Declaration, Items
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import Number
-from dynamodb_counters._items.table_schema import CHUNK, ERASED, PK, SEQUENCE_DIGITS, TTL
+from dynamodb_counters._items.schema import CHUNK, ERASED, PK, SEQUENCE_DIGITS, TTL
 from dynamodb_counters.errors import MalformedImageError
 
 Record: TypeAlias = Mapping[str, Any]

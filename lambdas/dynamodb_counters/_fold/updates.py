@@ -7,11 +7,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 from dynamodb_counters._declarations.groups import typed_key
-from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
-from dynamodb_counters._fold.page_layout import Page
-from dynamodb_counters._items.bookkeeping import WRITE_UNIT_BYTES, conditional
+from dynamodb_counters._fold.layouts import GroupKey, ItemLayout, Page
 from dynamodb_counters._items.conversions import Number, typed_number
-from dynamodb_counters._items.table_schema import LEVEL, PK, SCORE, SK, VERSION
+from dynamodb_counters._items.schema import LEVEL, PK, SCORE, SK, VERSION, WRITE_UNIT_BYTES, conditional
 from dynamodb_counters.exactly_once import Bound, update_request
 
 _MOST_ADDED: Final = 200

@@ -13,8 +13,8 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from dynamodb_counters._items.conditions import Image, TypedValue
 from dynamodb_counters._items.conversions import base64_text, binary
-from dynamodb_counters._items.table_schema import PACK_PREFIX
-from dynamodb_counters._timeline.tiers import FIRST_SECOND, utc
+from dynamodb_counters._items.schema import PACK_PREFIX
+from dynamodb_counters._tiers import FIRST_SECOND, utc
 from dynamodb_counters.errors import MalformedImageError
 
 Sign: TypeAlias = Literal["+", "-", "0"]

@@ -16,8 +16,8 @@ from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._items.conversions import Number, format_number, parse_number, require_storable
-from dynamodb_counters._items.derived_fields import DEFAULT_MARK, DERIVED_MARK, derivation, parts_of
-from dynamodb_counters._items.table_schema import MAX_NUMBER_DIGITS
+from dynamodb_counters._items.keys import DEFAULT_MARK, DERIVED_MARK, derivation, parts_of
+from dynamodb_counters._items.schema import MAX_NUMBER_DIGITS
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
 
 Image: TypeAlias = Mapping[str, Mapping[str, Any]]

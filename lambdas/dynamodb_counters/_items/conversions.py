@@ -15,8 +15,8 @@ from enum import Enum
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote
 
-from dynamodb_counters._items.table_schema import MAX_NUMBER_DIGITS
-from dynamodb_counters._timeline.tiers import DAY, FIRST_SECOND, LAST_SECOND
+from dynamodb_counters._items.schema import MAX_NUMBER_DIGITS
+from dynamodb_counters._tiers import DAY, FIRST_SECOND, LAST_SECOND
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
 
 Number: TypeAlias = int | Decimal

@@ -14,17 +14,15 @@ from heapq import merge
 from itertools import chain, groupby
 from typing import Any, Final, TypeAlias
 
-from dynamodb_counters._control.registry import read_registry
-from dynamodb_counters._control.run_items import folded_alone, sums_of
 from dynamodb_counters._declarations import Aggregate, Direct, Event, Items, Packed, Window
 from dynamodb_counters._declarations.aggregates import PARTITION_MARK
 from dynamodb_counters._declarations.checks import require_attribute
 from dynamodb_counters._declarations.composites import group_fields, require_declaration
 from dynamodb_counters._declarations.groups import Given, given, group_key, require_values, with_below
 from dynamodb_counters._declarations.sources import OURS, EventIdentity
-from dynamodb_counters._fold.contributions import UNFOLDABLE
-from dynamodb_counters._fold.item_layout import ItemLayout, group_of_item
-from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.fold import folded_alone, sums_of
+from dynamodb_counters._fold.layouts import ItemLayout, group_of_item
+from dynamodb_counters._fold.plan import UNFOLDABLE, Plan
 from dynamodb_counters._items.chunks import MAX_NUMBER, chunk_bucket, chunk_key, decode_chunk
 from dynamodb_counters._items.conditions import Image, reader, text_reader
 from dynamodb_counters._items.conversions import (
@@ -36,24 +34,16 @@ from dynamodb_counters._items.conversions import (
     plain_value,
     read_number,
 )
-from dynamodb_counters._items.derived_fields import parts_of, tier_of
-from dynamodb_counters._items.table_schema import (
-    CHUNK,
-    ONCE_SUFFIX,
-    PACK_SUFFIX,
-    PAGE_PREFIX,
-    SK,
-    TTL,
-    TYPE,
-    is_reserved,
-)
+from dynamodb_counters._items.keys import parts_of, tier_of
+from dynamodb_counters._items.schema import CHUNK, ONCE_SUFFIX, PACK_SUFFIX, PAGE_PREFIX, SK, TTL, TYPE, is_reserved
 from dynamodb_counters._layouts import Layouts, all_parts, part_of
 from dynamodb_counters._reads.group_reads import sort_key_range
 from dynamodb_counters._reads.question import SPAN, Question, fields_of, require_order
 from dynamodb_counters._reads.span_reads import add_up, read_spans
 from dynamodb_counters._reads.table_reads import Item, TableReads, asked_group, query, read_items, require_scan
+from dynamodb_counters._registry import read_registry
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import FIRST_SECOND, LAST_SECOND, TOTAL, Span, seconds_of
+from dynamodb_counters._tiers import FIRST_SECOND, LAST_SECOND, TOTAL, Span, seconds_of
 from dynamodb_counters.errors import InvalidArgumentError
 
 LINES: Final = 1000

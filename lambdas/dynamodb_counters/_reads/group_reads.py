@@ -23,10 +23,10 @@ from dynamodb_counters._declarations.groups import (
     typed_key,
     values_of,
 )
-from dynamodb_counters._fold.item_layout import ItemLayout, group_of_item
+from dynamodb_counters._fold.layouts import ItemLayout, group_of_item
 from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, parse_number, read_number, whole
-from dynamodb_counters._items.derived_fields import value_of
-from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK, TYPE
+from dynamodb_counters._items.keys import value_of
+from dynamodb_counters._items.schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK, TYPE
 from dynamodb_counters._reads.question import MAX_LIMIT, ORDERS, Order
 from dynamodb_counters._reads.span_reads import Distribution, read_distribution
 from dynamodb_counters._reads.table_reads import (

@@ -19,8 +19,8 @@ from dynamodb_counters._declarations import Aggregate, Declaration, Event, Windo
 from dynamodb_counters._declarations.checks import require_choice
 from dynamodb_counters._declarations.composites import TIMED, group_fields, longest_of, read_by, require_answerable
 from dynamodb_counters._declarations.groups import fields_text, require_values
-from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES
-from dynamodb_counters._timeline.tiers import (
+from dynamodb_counters._items.schema import MAX_PK_BYTES, MAX_SK_BYTES
+from dynamodb_counters._tiers import (
     ANCHORS,
     DAY,
     FIRST_SECOND,

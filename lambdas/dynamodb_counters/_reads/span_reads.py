@@ -18,12 +18,12 @@ from dynamodb_counters._declarations.composites import group_fields, longest_of,
 from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._declarations.measures import MOMENT
 from dynamodb_counters._items.conversions import EXACT, Number, read_number, whole
-from dynamodb_counters._items.derived_fields import LOG, log_bins, parts_of
-from dynamodb_counters._items.table_schema import SK
+from dynamodb_counters._items.keys import LOG, log_bins, parts_of
+from dynamodb_counters._items.schema import SK
 from dynamodb_counters._reads.question import around, calendar_of, require_length, require_retained, trailing
 from dynamodb_counters._reads.table_reads import TableReads, asked_group, numbers_by_unit, numbers_of, query, walk
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import (
+from dynamodb_counters._tiers import (
     FIRST_SECOND,
     PERIODS,
     TOTAL,

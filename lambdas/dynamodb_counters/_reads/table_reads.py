@@ -7,18 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._assumptions import TRIES
-from dynamodb_counters._control.counted_names import NameStates
 from dynamodb_counters._declarations import Aggregate, Declaration
 from dynamodb_counters._declarations.groups import Key, canonical_fields, identity, typed_key, values_of
-from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout, require_kept
-from dynamodb_counters._fold.page_layout import BITS, Page, PageLayout, digest_of
-from dynamodb_counters._items.bookkeeping import READ_UNIT_BYTES
+from dynamodb_counters._fold.layouts import BITS, GroupKey, ItemLayout, Page, PageLayout, digest_of, require_kept
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, key_text, read_number
-from dynamodb_counters._items.table_schema import PK, SK
+from dynamodb_counters._items.schema import PK, READ_UNIT_BYTES, SK
 from dynamodb_counters._layouts import PageLevels
+from dynamodb_counters._registry import NameStates
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import Interval, Span
+from dynamodb_counters._tiers import Interval, Span
 from dynamodb_counters.errors import InvalidArgumentError
 
 Item: TypeAlias = Mapping[str, Any]

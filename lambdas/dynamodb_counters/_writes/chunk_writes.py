@@ -20,10 +20,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._assumptions import KEPT_LONGER
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.sources import DIGEST_BYTES, EventIdentity
-from dynamodb_counters._items.bookkeeping import item_bytes, typed_values
 from dynamodb_counters._items.chunks import MAX_NUMBER, Row, chunk_key, decode_chunk, encode_chunk
 from dynamodb_counters._items.conditions import Image
-from dynamodb_counters._items.table_schema import CHUNK, ERASED, PACK_SUFFIX, PK, SK, TTL, TYPE
+from dynamodb_counters._items.schema import CHUNK, ERASED, PACK_SUFFIX, PK, SK, TTL, TYPE, item_bytes, typed_values
 from dynamodb_counters._table import Remembered, Table, time_left
 from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, OutcomeStatus, failed
 from dynamodb_counters.errors import CountersError, MalformedImageError

@@ -12,22 +12,19 @@ from typing import Any, Final, TypeAlias
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._assumptions import TRIES
-from dynamodb_counters._control.counted_names import NameStates
 from dynamodb_counters._declarations import Aggregate, Counter, Declarable, Declaration, Event, Window
 from dynamodb_counters._declarations.groups import canonical_fields, group_key, group_of
-from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES, require_storable_group
 from dynamodb_counters._fold.fold import fold
-from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
-from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.layouts import GroupKey, ItemLayout
+from dynamodb_counters._fold.plan import MAX_GROUP_BYTES, Plan, require_storable_group
 from dynamodb_counters._fold.records import changes_of, inserted
 from dynamodb_counters._fold.updates import Update
-from dynamodb_counters._items.bookkeeping import conditional, update_as_seen
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import Number, converted, parse_number, require_storable
-from dynamodb_counters._items.table_schema import COUNTED_IN, ONCE_SUFFIX, PK, SCORE, TYPE
+from dynamodb_counters._items.schema import COUNTED_IN, ONCE_SUFFIX, PK, SCORE, TYPE, conditional, update_as_seen
+from dynamodb_counters._registry import NameStates
 from dynamodb_counters._table import Table, item_of
-from dynamodb_counters._writes.accept import repetition
-from dynamodb_counters._writes.event_items import typed_item, with_ttl
+from dynamodb_counters._writes.accept import repetition, typed_item, with_ttl
 from dynamodb_counters._writes.outcomes import ACCEPTED, Outcome, OutcomeStatus, failed, rejected
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError, UnavailableError, UncountedError
 

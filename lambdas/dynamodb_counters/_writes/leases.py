@@ -19,9 +19,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._assumptions import KEPT_LONGER, LEASE_CLOCKS, TRIES
 from dynamodb_counters._declarations.checks import require_count
 from dynamodb_counters._declarations.quotas import MOST_CALLS, Quota, QuotaPeriod
-from dynamodb_counters._items.table_schema import PK, QUOTA, SK, TTL, TYPE
+from dynamodb_counters._items.schema import PK, QUOTA, SK, TTL, TYPE
 from dynamodb_counters._table import Table, item_of
-from dynamodb_counters._timeline.tiers import utc
+from dynamodb_counters._tiers import utc
 from dynamodb_counters.errors import InDoubtError, InvalidArgumentError, UnavailableError
 
 RESERVED: Final = "reserved"

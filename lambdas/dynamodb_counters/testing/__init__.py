@@ -17,15 +17,15 @@ from typing import Any, Final, Literal
 import boto3
 from botocore.config import Config
 
-from dynamodb_counters._commit.batch import Aggregator
+from counters_lambda.counting.batch import Aggregator
+from counters_lambda.counting.crossings import crossing_details
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declarable, Declaration, Items, TableKeys, flatten, require_consistent
-from dynamodb_counters._fold.crossings import crossing_details
 from dynamodb_counters._fold.records import MAX_TTL_AGE, Record, table_of
-from dynamodb_counters._items.table_schema import CROSSING, LEADERBOARD, PK, QUARANTINE, RANKING_INDEX, SCORE, SK, TYPE
-from dynamodb_counters._quarantine.quarantine import STATE, WAITING, Quarantined, read_quarantine_item
+from dynamodb_counters._items.schema import CROSSING, LEADERBOARD, PK, QUARANTINE, RANKING_INDEX, SCORE, SK, TYPE
+from dynamodb_counters._quarantine import STATE, WAITING, Quarantined, read_quarantine_item
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import DAY
+from dynamodb_counters._tiers import DAY
 from dynamodb_counters.errors import CountersError, InvalidArgumentError
 
 try:

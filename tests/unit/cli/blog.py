@@ -10,13 +10,13 @@ from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import MagicMock, patch
 
+from counters_cli.deployed import AGGREGATOR_HANDLER
+from counters_lambda.counting.batch import Aggregator
 from dynamodb_counters import Aggregate, Attr, Counters, Distinct, Event, Window
-from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Average, Count, Declaration, Histogram, Ranking, Sum, flatten
-from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
-from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
+from dynamodb_counters._items.schema import LEADERBOARD, RANKING_INDEX, SCORE
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import HOUR
+from dynamodb_counters._tiers import HOUR
 from simulation.clock import VirtualClock
 from simulation.memory_table import MemoryTable
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import click
 
+from counters_cli.deployed import AGGREGATOR_HANDLER
+from counters_cli.main import counters, main
+from counters_cli.session import Session
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._dev.deployed import AGGREGATOR_HANDLER
-from dynamodb_counters.cli.main import counters, main
-from dynamodb_counters.cli.session import Session
 from simulation.world import World
 
 

@@ -16,10 +16,10 @@ from botocore import exceptions as aws
 from botocore.exceptions import ClientError
 
 import dynamodb_counters
-from dynamodb_counters._commit.checkpoints import checkpoint_key
-from dynamodb_counters.cli import main as cli
-from dynamodb_counters.cli.output import number, progress_on, span
-from dynamodb_counters.cli.session import Session, ending, shared
+from counters_cli import main as cli
+from counters_cli.output import number, progress_on, span
+from counters_cli.session import Session, ending, shared
+from counters_lambda.counting.checkpoints import checkpoint_key
 from dynamodb_counters.errors import CommitError, InvalidArgumentError
 from dynamodb_counters.exactly_once import shard_digest
 from simulation.clock import VirtualClock
@@ -248,7 +248,7 @@ def test_progress_is_lines_on_standard_error_without_a_terminal(monkeypatch: pyt
 
 def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     known = os.environ | {"PYTHONPATH": str(Path(dynamodb_counters.__file__).parents[1])} | environment
-    line = [sys.executable, "-m", "dynamodb_counters.cli.main", *arguments]
+    line = [sys.executable, "-m", "counters_cli.main", *arguments]
     return subprocess.run(line, env=known, capture_output=True, text=True, timeout=60, check=False)
 
 

@@ -17,15 +17,15 @@ from unittest.mock import Mock
 import click
 import pytest
 
+from counters_cli import deployed, main
+from counters_cli import emulator as cdk
+from counters_cli.commands import backfill as verifying
+from counters_cli.commands import dev
+from counters_cli.emulator import Emulator
+from counters_cli.session import FAULT, Session, shared
+from counters_lambda.counting.verification import Difference
 from dynamodb_counters import Aggregate, Attr, Count
-from dynamodb_counters._backfill.verification import Difference
-from dynamodb_counters._dev import cdk, deployed
-from dynamodb_counters._dev.emulator import Emulator
-from dynamodb_counters._timeline.tiers import HOUR
-from dynamodb_counters.cli import main
-from dynamodb_counters.cli.commands import backfill as verifying
-from dynamodb_counters.cli.commands import dev
-from dynamodb_counters.cli.session import FAULT, Session, shared
+from dynamodb_counters._tiers import HOUR
 from tests.unit.cli.blog import DECLARED, VIEW, Blog
 from tests.unit.cli.in_process import Done, commands, run, write_template
 

@@ -35,7 +35,7 @@ from dynamodb_counters import (
 )
 from dynamodb_counters._declarations.codec import decode, encode
 from dynamodb_counters._declarations.event_attributes import attributes_of, json_schema
-from dynamodb_counters._writes.event_items import typed_item
+from dynamodb_counters._writes.accept import typed_item
 from dynamodb_counters.testing import QuarantinedRecordsError
 from simulation.counters_in_memory import counters_in_memory
 

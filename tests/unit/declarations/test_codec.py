@@ -46,7 +46,7 @@ from dynamodb_counters._declarations import Declaration, Direct, flatten, requir
 from dynamodb_counters._declarations.codec import decode, encode
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.consistency import Declarable
-from dynamodb_counters._items.table_schema import is_reserved
+from dynamodb_counters._items.schema import is_reserved
 
 _DURATIONS = st.timedeltas(timedelta(seconds=1), timedelta(days=36500))
 _ATTRIBUTES = st.text(min_size=1, max_size=6).filter(lambda name: not is_reserved(name) and "[]" not in name)

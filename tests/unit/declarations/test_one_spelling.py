@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dynamodb_counters import Aggregate, Attribute, Distinct, Event, Packed, Window
 from dynamodb_counters._declarations.groups import canonical_fields
 from dynamodb_counters._declarations.sources import EventIdentity
-from dynamodb_counters._writes.event_items import key_item, typed_item
+from dynamodb_counters._writes.accept import key_item, typed_item
 from simulation.counters_in_memory import counters_in_memory
 
 _OFFSETS: Final = st.integers(-23 * 60, 23 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))

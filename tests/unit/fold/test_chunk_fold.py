@@ -12,14 +12,14 @@ from boto3.dynamodb.types import TypeSerializer
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from counters_lambda.counting.batch import intake
 from dynamodb_counters import Aggregate, Count, Event, Sum, Window
-from dynamodb_counters._commit.batch import intake
 from dynamodb_counters._declarations import Declarable, flatten
 from dynamodb_counters._fold.fold import Folded, fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change, changes_of
 from dynamodb_counters._items.chunks import Row, Sign, encode_chunk
-from dynamodb_counters._quarantine.quarantine import aside_by_sequence, pack, quarantine_item, quarantine_key
+from dynamodb_counters._quarantine import aside_by_sequence, pack, quarantine_item, quarantine_key
 from tests.unit.fold.strategies import GAME, declared, values
 from tests.unit.fold.streams import NOW, Image, Record, image, record
 

@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 
 import pytest
 
+from counters_lambda.http_api.resources import CountResources
 from dynamodb_counters import Aggregate, Count, Event, Histogram, Sum
-from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters.testing import QuarantinedRecordsError
 from simulation.counters_in_memory import counters_in_memory
 from tests.unit.cli.in_process import run

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Attr, Count, Event, Sum, Window
 from dynamodb_counters._declarations import flatten
-from dynamodb_counters._fold import contributions
-from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES
+from dynamodb_counters._fold import plan as contributions
 from dynamodb_counters._fold.fold import Delta, Folded, fold
-from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.plan import MAX_GROUP_BYTES, Plan
 from dynamodb_counters._fold.records import MAX_TTL_AGE, Change, changes_of, single_image
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters.exactly_once import Watermark

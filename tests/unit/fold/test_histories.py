@@ -17,7 +17,7 @@ from dynamodb_counters._declarations.groups import values_of
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of, inserted
-from dynamodb_counters._writes.event_items import typed_item
+from dynamodb_counters._writes.accept import typed_item
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.counters_in_memory import CountersInMemory, Faults, counters_in_memory
 from simulation.oracle.aggregates import Parts, count, text

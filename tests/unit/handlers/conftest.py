@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from dynamodb_counters.handlers import _metering
+from counters_lambda.handlers import _metering
 
 Load = Callable[..., ModuleType]
 Metered = Callable[[], dict[str, float]]
@@ -25,7 +25,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Load:
             monkeypatch.setenv(variable, value)
         # Pytest forgets the filter of warnings that was set in another test.
         importlib.reload(_metering)
-        return importlib.reload(importlib.import_module(f"dynamodb_counters.handlers.{name}"))
+        return importlib.reload(importlib.import_module(f"counters_lambda.handlers.{name}"))
 
     return load
 

@@ -14,18 +14,18 @@ from unittest.mock import Mock
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Counters, Event, Threshold, Window
-from dynamodb_counters._control.registry import read_registry
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._quarantine.quarantine import Waiting
+from dynamodb_counters._quarantine import Waiting
+from dynamodb_counters._registry import read_registry
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CheckpointError
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
 from simulation.handler_process import LAMBDA_CONTEXT
+from tests.unit.buckets import Bucket
 from tests.unit.fold.streams import image, record
 from tests.unit.handlers.conftest import Load, Metered
-from tests.unit.quarantine.buckets import Bucket
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count()})
@@ -167,7 +167,7 @@ def test_the_emulator_alone_has_it_read_the_registry_before_each_batch(
         monkeypatch.setenv("COUNTERS_DEV", "alone")
     module.handler(_event(_record(1, "view", url="/")), LAMBDA_CONTEXT)
     read = Mock(wraps=read_registry)
-    monkeypatch.setattr("dynamodb_counters._control.counted_names.read_registry", read)
+    monkeypatch.setattr("counters_lambda.counting.counted_names.read_registry", read)
     module.handler(_event(_record(2, "view", url="/")), LAMBDA_CONTEXT)
     assert read.call_count == is_alone
 

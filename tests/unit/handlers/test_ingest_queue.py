@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
+from counters_lambda.handlers import ingest_queue as consumer
 from dynamodb_counters import Aggregate, Event, Packed, Sum
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept, accept_many
 from dynamodb_counters._writes.outcomes import Outcome
-from dynamodb_counters.handlers import ingest_queue as consumer
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient
 from simulation.handler_process import LAMBDA_CONTEXT

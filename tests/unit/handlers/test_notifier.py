@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
+from counters_lambda.counting.crossings import event_entry, in_requests
 from dynamodb_counters import Aggregate, Average, Count, Event, Sum, Threshold
-from dynamodb_counters._fold.crossings import event_entry, in_requests
 from simulation.counters_in_memory import counters_in_memory
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.memory.client_errors import failure

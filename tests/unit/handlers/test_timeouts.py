@@ -17,7 +17,7 @@ from dynamodb_counters import Aggregate, Count, Event
 from dynamodb_counters._declarations.codec import encode
 from simulation.handler_process import LAMBDA_CONTEXT
 from tests.unit.handlers.conftest import Load
-from tests.unit.http.handlers import request
+from tests.unit.http_api.handlers import request
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})

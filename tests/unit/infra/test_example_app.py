@@ -24,7 +24,7 @@ from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 from cdk_nag import AwsSolutionsChecks
 
 from cdk_dynamodb_counters import DedupCounterTable, EventIngest
-from dynamodb_counters._fold.crossings import event_entry
+from counters_lambda.counting.crossings import event_entry
 from examples.stacks import stacks
 from tests.unit.handlers.test_notifier import ARN, BUSY, crossed
 from tests.unit.infra.declared import VIEW

@@ -22,7 +22,7 @@ import dynamodb_counters
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, ThresholdEvents
 from cdk_dynamodb_counters._functions import VARIABLES
 from cdk_dynamodb_counters._staging import runtime_code, stage, staged_code
-from dynamodb_counters.handlers import api as page
+from counters_lambda.handlers import api as page
 from tests.unit.infra.support import PROJECT, build, each, granted, new_app, private_vpc, synthesized
 
 CONSTRUCTS = (StreamAggregator, ThresholdEvents, EventIngest, CounterApi)
@@ -122,7 +122,7 @@ def test_page_code_adds_the_page_and_its_library_with_the_licence(asset: Path, t
     [code] = [path for path in Path(app.synth().directory).glob("asset.*") if path.is_dir()]
     added = {str(path.relative_to(code)) for path in code.rglob("*") if path.is_file()}
     added -= {str(path.relative_to(asset)) for path in asset.rglob("*") if path.is_file()}
-    assert added == {f"dynamodb_counters/page/{name}" for name in (*page.FILES, "uplot.LICENSE")}
+    assert added == {f"counters_lambda/page/{name}" for name in (*page.FILES, "uplot.LICENSE")}
 
 
 def test_the_chart_library_is_the_published_one() -> None:
@@ -137,8 +137,8 @@ def test_the_chart_library_is_the_published_one() -> None:
 def test_holds_sources_and_licences_only(asset: Path) -> None:
     others = {path for path in asset.rglob("*") if path.is_file() and path.suffix != ".py"}
     assert {path.relative_to(asset).parts[0] for path in others} == {"licenses"}
-    for room in ("cli", "_dev"):
-        assert not (asset / "dynamodb_counters" / room).exists()
+    assert not (asset / "counters_cli").exists()
+    assert not (asset / "dynamodb_counters" / "testing").exists()
     assert sum(path.stat().st_size for path in asset.rglob("*.py")) < 3_000_000
 
 
@@ -165,11 +165,15 @@ def test_handler_loads_with_what_lambda_adds(asset: Path) -> None:
     [site] = [path for path in map(Path, sys.path) if (path / "boto3").is_dir()]
     program = (
         f"import sys, json; sys.path.insert(0, {str(asset)!r}); sys.path.append({str(site)!r})\n"
-        "from dynamodb_counters.handlers import aggregator, api, ingest_queue\n"
-        "import os; os.environ['AWS_DEFAULT_REGION'] = 'us-east-1'; import dynamodb_counters.handlers.ingest_http\n"
+        "from counters_lambda.handlers import aggregator, api, ingest_queue\n"
+        "import os; os.environ['AWS_DEFAULT_REGION'] = 'us-east-1'; import counters_lambda.handlers.ingest_http\n"
         "print(json.dumps({n: m.__file__ for n, m in sys.modules.items() if getattr(m, '__file__', None)}))"
     )
     loaded = json.loads(run_isolated(program).splitlines()[-1])
-    ours = [name for name in loaded if name.partition(".")[0] in {"dynamodb_counters", "aws_lambda_powertools"}]
+    ours = [
+        name
+        for name in loaded
+        if name.partition(".")[0] in {"counters_lambda", "dynamodb_counters", "aws_lambda_powertools"}
+    ]
     assert ours
     assert all(loaded[name].startswith(str(asset)) for name in ours)

@@ -18,9 +18,9 @@ from aws_cdk.aws_sns import Topic
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, ThresholdEvents
 from cdk_dynamodb_counters.stream_aggregator import WindowedCounter
+from counters_lambda.http_api.resources import openapi
 from dynamodb_counters._declarations import Aggregate, Count, Counter, Distinct, Threshold, Window
 from dynamodb_counters._declarations.codec import decode, described
-from dynamodb_counters._http.resources import openapi
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.declared import ACTIVE, MEMO, PLAYERS, POPULAR, ROLLING, SITE, VIEW, VIEWS
 from tests.unit.infra.place import ARN, ORDERS, STREAM_ARN, own_table

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters._items.bookkeeping import (
+from dynamodb_counters._items.schema import (
     bookkeeping_item,
     bookkeeping_key,
     item_bytes,

@@ -26,9 +26,9 @@ from dynamodb_counters._items.conversions import (
     parse_number,
     require_storable,
 )
-from dynamodb_counters._items.derived_fields import expected_text
-from dynamodb_counters._timeline.tiers import seconds_of, utc
-from dynamodb_counters._writes.event_items import typed_item
+from dynamodb_counters._items.keys import expected_text
+from dynamodb_counters._tiers import seconds_of, utc
+from dynamodb_counters._writes.accept import typed_item
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
 from simulation.world import World
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamodb_counters._items.key_templates import KeyTemplate, is_hashed
-from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES
+from dynamodb_counters._items.keys import KeyTemplate, is_hashed
+from dynamodb_counters._items.schema import MAX_PK_BYTES, MAX_SK_BYTES
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
 
 HOSTILE = st.one_of(

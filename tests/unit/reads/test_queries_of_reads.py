@@ -8,14 +8,14 @@ from typing import Any, cast
 
 import pytest
 
+from counters_lambda.http_api.resources import CountResources
 from dynamodb_counters import Aggregate, Count, Counters, Distinct, Event, InvalidArgumentError, Packed, Window
-from dynamodb_counters._http.resources import CountResources
-from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, LAYOUT
+from dynamodb_counters._items.schema import CHECKPOINT_PREFIX, LAYOUT
 from dynamodb_counters._reads.group_reads import GroupReads
 from dynamodb_counters._reads.question import Position
 from dynamodb_counters._reads.span_reads import add_moments
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.tiers import HOURS, Interval, Span
+from dynamodb_counters._tiers import HOURS, Interval, Span
 from simulation.memory_table import MemoryTable
 from simulation.world import World
 from tests.unit.writes.clients import ScriptedClient, scripted_table

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from counters_lambda.http_api.resources import CountResources
 from dynamodb_counters import (
     ActiveMembers,
     Counters,
@@ -21,10 +22,9 @@ from dynamodb_counters import (
     Window,
 )
 from dynamodb_counters._declarations.codec import definition, encode, same_definition
-from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._reads.question import MAX_STEPS, Question
 from dynamodb_counters._reads.span_reads import queries_of
-from dynamodb_counters._timeline.tiers import Interval, plan_queries, read_cost
+from dynamodb_counters._tiers import Interval, plan_queries, read_cost
 from simulation.counters_in_memory import counters_in_memory
 from tests.unit.fold.buckets import JOBS, Buckets, Number, fold
 

@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError, ParamValidationError
 
 from dynamodb_counters import Aggregate, Count, Event
-from dynamodb_counters._items.bookkeeping import read_units
+from dynamodb_counters._items.schema import read_units
 from simulation.clock import VirtualClock
 from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 from simulation.memory.memory_client import MemoryDynamoDB

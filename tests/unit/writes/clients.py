@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from botocore.exceptions import ClientError
 
-from dynamodb_counters._control.registry import header_key
+from dynamodb_counters._registry import header_key
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
 from simulation.memory.client_errors import failure

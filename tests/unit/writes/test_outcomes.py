@@ -42,9 +42,8 @@ from dynamodb_counters import (
 )
 from dynamodb_counters._assumptions import LONGEST_REQUEST, TRIES
 from dynamodb_counters._items.conversions import require_storable
-from dynamodb_counters._writes.accept import accept, accept_many, differing
+from dynamodb_counters._writes.accept import accept, accept_many, differing, typed_item
 from dynamodb_counters._writes.direct_counts import MAX_COUNTED, increment, record_once
-from dynamodb_counters._writes.event_items import typed_item
 from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE
 from simulation.clock import EPOCH, VirtualClock
 from simulation.memory.client_errors import failure

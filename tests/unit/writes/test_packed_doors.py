@@ -19,7 +19,7 @@ from dynamodb_counters import Counters, Event, InvalidArgumentError, Packed, Rej
 from dynamodb_counters._assumptions import LONGEST_REQUEST
 from dynamodb_counters._declarations.sources import EventIdentity
 from dynamodb_counters._items.chunks import Chunk, decode_chunk
-from dynamodb_counters._items.table_schema import CHUNK, LAYOUT
+from dynamodb_counters._items.schema import CHUNK, LAYOUT
 from dynamodb_counters._layouts import Layouts
 from dynamodb_counters._table import ending_at
 from dynamodb_counters._writes import chunk_writes

@@ -8,10 +8,10 @@ from unittest.mock import Mock
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Sum
-from dynamodb_counters._control import registry
-from dynamodb_counters._items.table_schema import QUARANTINE, TYPE
-from dynamodb_counters._quarantine.quarantine import STATE
-from dynamodb_counters._timeline.tiers import DAY
+from dynamodb_counters import _registry as registry
+from dynamodb_counters._items.schema import QUARANTINE, TYPE
+from dynamodb_counters._quarantine import STATE
+from dynamodb_counters._tiers import DAY
 from simulation.world import World
 from tests.unit.cli.in_process import Done, mistake, run_on
 

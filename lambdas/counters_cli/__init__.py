@@ -1,0 +1,1 @@
+"""The command `counters`, for an operator: it never ships."""

@@ -1,0 +1,1 @@
+"""What Lambda runs: the counting, the doors over HTTP, and the handlers. It ships in the asset of each function."""

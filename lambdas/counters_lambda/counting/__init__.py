@@ -1,0 +1,1 @@
+"""Counting a batch of stream records exactly once, and what is counted beside the stream."""

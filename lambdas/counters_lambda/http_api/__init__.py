@@ -1,0 +1,1 @@
+"""Requests over HTTP: which are valid, and how they are answered."""

@@ -1,1 +1,0 @@
-"""The commit: how a batch is counted exactly once."""

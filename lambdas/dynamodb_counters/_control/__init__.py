@@ -1,1 +1,0 @@
-"""Control: which declarations hold for which records."""

@@ -1,1 +1,0 @@
-"""Erasing events: from the table, its chunks and quarantine."""

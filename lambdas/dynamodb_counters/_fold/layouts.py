@@ -1,0 +1,396 @@
+"""Pages: items that hold many groups of an aggregate, each with one watermark per shard; and how they split. Pure.
+
+A group lies in the page whose first bits its hash begins with, as many as the page's level. A page that splits keeps
+the groups whose next bit is 0; the others go to a new page, with a copy of all watermarks. The name of the attribute
+that holds a group's first number is the group's text; other numbers have a letter before it, and long texts a digest.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import string
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from dynamodb_counters._assumptions import GROUP_KEPT, WIDE_MARGIN
+from dynamodb_counters._declarations import BUCKET_FIELD, TIER_FIELD, WRITE_SHARD_FIELD, Declaration, Window
+from dynamodb_counters._declarations.aggregates import PARTITION_MARK, Aggregate
+from dynamodb_counters._declarations.groups import Key, typed_key, values_of
+from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._items.conversions import escape, unescape
+from dynamodb_counters._items.keys import HASH_MARKER, is_hashed, tier_of
+from dynamodb_counters._items.schema import (
+    LEADERBOARD,
+    LEVEL,
+    PAGE_PREFIX,
+    PK,
+    SK,
+    TTL,
+    TYPE,
+    VERSION,
+    WRITE_UNIT_BYTES,
+    is_reserved,
+    item_bytes,
+    write_units,
+)
+from dynamodb_counters._tiers import BY_LETTER, TOTAL, Tier
+from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
+
+BITS: Final = 64
+"""Bits of a group's hash."""
+
+LEAST_BYTES: Final = WRITE_UNIT_BYTES // 2
+"""Bytes that a page has for groups at least, however many watermarks it has."""
+
+_SHORT: Final = 16
+"""Longest text of a group that is repeated for each number."""
+
+_DIGEST: Final = "~"
+_MARK: Final = "="
+_SHELF: Final = "\0"
+
+_CODES: Final = 36**2
+"""Units of time that two digits distinguish, in a page of fewer."""
+
+_DIGITS: Final = string.digits + string.ascii_lowercase
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page: its shelf, the first hash that lies in it, and its level.
+
+    A shelf is what groups that share pages have in common: their partition key, and after a NUL the texts of their
+    first sort key fields, if they share these, too.
+    """
+
+    shelf: str
+    first: int = 0
+    level: int = 0
+    is_lost: bool = False
+    """Whether it is not there, though the page that it has split off from says so: the next update creates it."""
+
+    @property
+    def pk(self) -> str:
+        """The partition key of its groups' items, if they had some."""
+        return self.shelf.partition(_SHELF)[0]
+
+    @property
+    def shared(self) -> str:
+        """The beginning of their sort keys that they share, escaped; "" if they share none."""
+        return self.shelf.partition(_SHELF)[2]
+
+    @property
+    def end(self) -> int:
+        """The first hash after it."""
+        return self.first + (1 << BITS - self.level)
+
+
+class PageLayout:
+    def __init__(self, aggregate: Aggregate) -> None:
+        self.name = aggregate.name
+        self._pk, self._sk = aggregate._pk_template, aggregate._sk_template
+        self._prefix = f"{PAGE_PREFIX}{self.name}#"
+        self._shelved = aggregate._shelved
+        self._own_indexes = [aggregate.fields.index(field) for field in self._sk.fields[self._shelved :]]
+        self._longest, self._unit = aggregate._longest, tier_of(aggregate.fields[-1]) if aggregate._longest else None
+        self.is_whole = self._unit is not None
+        """Whether a page never splits: what counts it looks at all of its groups together."""
+        self._marks = {aggregate._attributes[0]: _MARK}
+        for index, name in enumerate(aggregate._attributes):
+            self._marks.setdefault(name, chr(ord("a") + index) + _MARK)
+
+    def key(self, page: Page) -> dict[str, str]:
+        digits = f"{page.first:0{BITS // 4}x}"
+        sk = "#".join(filter(None, [page.shared, digits.rstrip("0") or "0"]))
+        return {PK: f"{page.pk}{PARTITION_MARK}{digits[0]}", SK: self._prefix + sk}
+
+    def shelf(self, pk: str, texts: Sequence[str]) -> str:
+        """The shelf of groups, by the partition key of their items and the texts of their sort keys."""
+        return _SHELF.join([pk, "#".join(map(escape, texts[: self._shelved]))]) if self._shelved else pk
+
+    def _text(self, group: Sequence[str]) -> str:
+        """The text by which a group differs from others in its page."""
+        if self._unit is not None:
+            # Two digits: its number since 1970 modulo 1,296 in base 36.
+            high, low = divmod(self._unit.parse(group[-1]) % _CODES, len(_DIGITS))
+            return _DIGITS[high] + _DIGITS[low]
+        return "#".join([escape(group[index]) for index in self._own_indexes])
+
+    def page_of(self, image: Image) -> Page | None:
+        """The page that an image is of; None if it is none."""
+        sk = image[SK]["S"]
+        if not sk.startswith(self._prefix):
+            return None
+        shared, _, digits = sk.removeprefix(self._prefix).rpartition("#")
+        pk = image[PK]["S"][: -len(PARTITION_MARK) - 1]
+        return Page(f"{pk}{_SHELF}{shared}" if shared else pk, int(digits.ljust(BITS // 4, "0"), 16), level_of(image))
+
+    def added(self, group: Sequence[str], numbers: Mapping[str, Any]) -> dict[str, Any]:
+        """Numbers of a group by the names of their attributes in a page; its first one is there even if it is 0."""
+        text = self._text(group)
+        return {_MARK + text: 0, **{self._named(name, text): number for name, number in numbers.items()}}
+
+    def group(self, image: Image, group: Sequence[str]) -> Image:
+        """The item that a group of a page would be, whether it is in there or not."""
+        return self._shown(image, _common(image), self._text(group))
+
+    def groups(self, image: Image, unlike: Image | None = None) -> list[Image]:
+        """The items that the groups of a page would be; those alone that are otherwise in another image of it."""
+        if self.page_of(image) is None:
+            return [image]
+        common, other = _common(image), unlike or {}
+        return [
+            self._shown(image, common, text)
+            for text in texts_of(image)
+            if unlike is None or any(image.get(name) != other.get(name) for name in self._names(text))
+        ]
+
+    def halves(self, image: Image) -> tuple[dict[str, Any], dict[str, Any]]:
+        page = self.page_of(image)
+        assert page is not None
+        bit = 1 << BITS - page.level - 1
+        stays, goes = dict(image), {**_common(image), **typed_key(self.key(Page(page.shelf, page.first | bit)))}
+        for text in texts_of(image):
+            if hash_of(self._sk.render_texts(self._sk_texts(image, text))) & bit:
+                goes |= {name: stays.pop(name) for name in self._names(text) if name in stays}
+        marks = {LEVEL: {"N": str(page.level + 1)}, VERSION: {"N": str(int(image.get(VERSION, {"N": "0"})["N"]) + 1)}}
+        return stays | marks, goes | marks
+
+    def _shown(self, image: Image, common: Image, text: str) -> Image:
+        texts = self._sk_texts(image, text)
+        key = self._sk.render_texts(texts)
+        fields = dict(zip(self._sk.fields, texts, strict=True)) if is_hashed(key) else {}
+        numbers = {name: image[held] for name in self._marks if (held := self._named(name, text)) in image}
+        pk = image[PK]["S"][: -len(PARTITION_MARK) - 1]
+        return {**common, **numbers, **{name: {"S": found} for name, found in {**fields, PK: pk, SK: key}.items()}}
+
+    def _sk_texts(self, image: Image, text: str) -> list[str]:
+        """The texts of a group's sort key, by its page and its text in there."""
+        shared = image[SK]["S"].removeprefix(self._prefix).split("#")[: self._shelved]
+        if self._unit is not None:
+            least = self._unit.parse(unescape(shared[-1])) - self._longest
+            return [unescape(shared[-1]), self._unit.text(least + (int(text, len(_DIGITS)) - least) % _CODES)]
+        return [unescape(part) for part in (*shared, *text.split("#"))]
+
+    def _names(self, text: str) -> Iterable[str]:
+        return [self._named(name, text) for name in self._marks]
+
+    def _named(self, name: str, text: str) -> str:
+        mark = self._marks[name]
+        return mark + (text if mark == _MARK else _shortened(text))
+
+
+def digest_of(sk: str) -> str:
+    """The digest of a group, by the sort key that its item would have: groups lie in the order of their digests."""
+    return hashlib.sha256(sk.encode()).hexdigest()[:32]
+
+
+def hash_of(sk: str) -> int:
+    return int(digest_of(sk)[: BITS // 4], 16)
+
+
+def level_of(image: Image) -> int:
+    return int(image.get(LEVEL, {"N": "0"})["N"])
+
+
+def texts_of(image: Image) -> list[str]:
+    """The texts of a page's groups, as they are in their names."""
+    return [name[1:] for name in image if name.startswith(_MARK)]
+
+
+def is_full(image: Image, least: float = 1.0) -> bool:
+    """Whether a page is to split: it takes more write units than that, or than its other attributes and some groups."""
+    needed = max(least, write_units(item_bytes(_common(image)) + LEAST_BYTES))
+    return write_units(item_bytes(image)) > needed and len(texts_of(image)) > 1
+
+
+def is_split(old: Image | None, new: Image | None) -> bool:
+    """Whether a change of an item is half of a split, which moves groups and counts nothing."""
+    if new is None or LEVEL not in new or TYPE not in new or not new[SK]["S"].startswith(PAGE_PREFIX):
+        return False
+    # A new page that an update has created, as one that was lost is, has no update before it.
+    return new.get(VERSION) != {"N": "1"} if old is None else level_of(new) > level_of(old)
+
+
+def _common(image: Image) -> dict[str, Mapping[str, Any]]:
+    return {name: value for name, value in image.items() if _MARK not in name[:2]}
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _SHORT and not text.startswith(_DIGEST):
+        return text
+    return _DIGEST + base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()[:12]).decode()
+
+
+_KEPT: Final = GROUP_KEPT - WIDE_MARGIN
+"""For how long after its closing time a group is surely there, in seconds."""
+
+UNDATED: Final = "the record lacks ApproximateCreationDateTime, which distinguishes late from early"
+
+GroupKey: TypeAlias = tuple[Any, ...]
+"""Texts of the group's fields; a window's end in the letter of the tier and the number of the bucket."""
+
+GroupRef: TypeAlias = tuple[str, GroupKey]
+"""Identifies a group before its key is rendered: declaration name and group key."""
+
+
+class ItemLayout:
+    def __init__(self, declaration: Declaration) -> None:
+        self.declaration = declaration
+        self.name = declaration.name
+        self._pk, self._sk = declaration._pk_template, declaration._sk_template
+        self._window = declaration if isinstance(declaration, Window) else None
+        self.ranking = declaration.ranking if isinstance(declaration, Aggregate) else None
+        self._names = (*declaration.fields, *((TIER_FIELD, BUCKET_FIELD) if self._window else ()))
+        self._shards = 1 if isinstance(declaration, Window) else declaration.write_shards
+        self.pages = PageLayout(declaration) if isinstance(declaration, Aggregate) and declaration.pages else None
+        self.closing_time: Callable[[GroupKey], float] | None = None
+        """From when on nothing counts in a group of an aggregate with a retention, in seconds since 1970."""
+        if isinstance(declaration, Aggregate) and declaration.retention is not None:
+            self.closing_time = closing_times(declaration.fields, declaration.retention)
+        names = (*self._names, WRITE_SHARD_FIELD)
+        self._pk_indexes = [names.index(field) for field in self._pk.fields]
+        self._sk_indexes = [names.index(field) for field in self._sk.fields]
+        self._only_sk = self._sk.prefix if not self._sk_indexes else None
+
+    def key(self, group: GroupKey, source_shard: str) -> dict[str, str]:
+        """Key of the item that numbers from a source shard go to; only write-sharded groups have several."""
+        texts = self._texts(group)
+        if self._shards > 1:
+            texts = (*texts, _shard_of(source_shard, self._shards))
+        return self._rendered(texts)
+
+    def address(self, group: GroupKey) -> tuple[str, int]:
+        """Where a group of pages lies: the shelf of its pages, and its hash."""
+        assert self.pages is not None
+        key = self._rendered(group)
+        return self.pages.shelf(key[PK], [group[index] for index in self._sk_indexes]), hash_of(key[SK])
+
+    def keys(self, group: GroupKey) -> list[Key]:
+        texts = self._texts(group)
+        return [typed_key(self._rendered((*texts, str(shard)))) for shard in range(self._shards)]
+
+    def _rendered(self, texts: Sequence[str]) -> dict[str, str]:
+        pk = self._pk.render_texts([texts[index] for index in self._pk_indexes])
+        sk = self._only_sk or self._sk.render_texts([texts[index] for index in self._sk_indexes])
+        return {PK: pk, SK: sk}
+
+    def values(self, group: GroupKey) -> dict[str, str]:
+        """Text of each field; for a window also the tier and the start of the bucket."""
+        return dict(zip(self._names, self._texts(group), strict=True))
+
+    def attributes(self, group: GroupKey, key: dict[str, str]) -> dict[str, Any]:
+        """Attributes of a group's item besides its numbers and bookkeeping."""
+        found: dict[str, Any] = {TYPE: {"S": self.name}}
+        if self.ranking is not None:
+            shard = _shard_of(f"{key[PK]}\0{key[SK]}", self.ranking.write_shards)
+            board = self.ranking._template.render({**self.values(group), WRITE_SHARD_FIELD: shard})
+            found[LEADERBOARD] = {"S": board}
+        if HASH_MARKER in key[PK] or HASH_MARKER in key[SK]:
+            # A hashed key does not show its values.
+            templates = [template for name, template in ((PK, self._pk), (SK, self._sk)) if is_hashed(key[name])]
+            names = {name for template in templates for name in template.fields if not is_reserved(name)}
+            found |= {name: {"S": text} for name, text in self.values(group).items() if name in names}
+        expires_at = self.expires_at(group)
+        if expires_at is not None:
+            found[TTL] = {"N": str(expires_at)}
+        return found
+
+    def images(self, item: Image, unlike: Image | None = None) -> list[Image]:
+        """The items of the groups that an item holds: itself, or what would be those of a page."""
+        return [item] if self.pages is None else self.pages.groups(item, unlike)
+
+    def is_late(self, group: GroupKey, created: float | None) -> bool:
+        """Whether a record was created after a group's retention; MalformedImageError if it does not say."""
+        if self.closing_time is None:
+            return False
+        if created is None:
+            raise MalformedImageError(UNDATED)
+        return self.closing_time(group) <= created
+
+    def is_gone(self, group: GroupKey, now: float) -> bool:
+        """Whether an aggregate's item may have been deleted by TTL, and with it what it has counted."""
+        return self.closing_time is not None and self.closing_time(group) + _KEPT <= now
+
+    def expires_at(self, group: GroupKey) -> int | None:
+        """Epoch second after which the item may be deleted; None if it is kept."""
+        if self.closing_time is not None:
+            return int(self.closing_time(group) + GROUP_KEPT)
+        if self._window is None or self._window.retention is None:
+            return None
+        letter, bucket = group[-2:]
+        return int(_bucket(letter, bucket)[1] + self._window.retention.total_seconds())
+
+    def _texts(self, group: GroupKey) -> tuple[str, ...]:
+        if self._window is None:
+            return group
+        *fields, letter, bucket = group
+        return (*fields, letter, _bucket(letter, bucket)[0])
+
+
+def group_of_item(declaration: Declaration, item: Image) -> GroupKey | None:
+    """The group of an item; None if its key does not show it, as that of another declaration."""
+    try:
+        values = values_of(declaration, item)
+        if values is None or isinstance(declaration, Aggregate):
+            return None if values is None else tuple(values.values())
+        place = declaration._sk_template.parse(item[SK]["S"])
+        tier = BY_LETTER[place[TIER_FIELD]]
+        return (*values.values(), tier.letter, tier.parse(place[BUCKET_FIELD]))
+    except (LookupError, ValueError):
+        return None
+
+
+def closing_times(fields: Sequence[str], retention: timedelta) -> Callable[[Sequence[Any]], float]:
+    """A function that returns the epoch second from which on nothing counts in a group, read from its key.
+
+    The fold drops what was created later, so every delivery of a record is judged alike. The group's item is deleted
+    when no delivery can count in it any more: one that came after would count a member a second time.
+    """
+    [(index, tier)] = [(index, tier) for index, field in enumerate(fields) if (tier := tier_of(field)) is not None]
+    seconds = retention.total_seconds()
+    return lambda group: _end(tier, group[index]) + seconds
+
+
+def require_kept(aggregate: Aggregate, texts: Mapping[str, str], now: float) -> None:
+    """Refuse a group, known as far as its texts, whose item TTL may have deleted: it would read as 0."""
+    retention, name = aggregate.retention, aggregate.name
+    if retention is None:
+        return
+    field, tier = next((field, tier) for field in aggregate.fields if (tier := tier_of(field)) is not None)
+    if field in texts and _end(tier, texts[field]) + retention.total_seconds() <= now - _KEPT:
+        allowed = f"a {tier.name} whose retention, {retention}, is not over: {name!r} keeps no other"
+        raise InvalidArgumentError(field, texts[field], allowed)
+
+
+def late_parts(declaration: Declaration, group: Sequence[Any], created: float) -> frozenset[str]:
+    """Events counted in a bucket of a window that would be late by now: its finest buckets decide."""
+    if not isinstance(declaration, Window) or declaration.retention is None:
+        return frozenset()
+    finest, keep = declaration._kept_tiers[0], declaration.retention.total_seconds()
+    tier = BY_LETTER[group[-2]]
+    start = tier.start(group[-1])
+    moments = {slot: start + index * tier.slot_seconds for index, slot in enumerate(tier.slots)}
+    late = frozenset(slot for slot, moment in moments.items() if finest.end(finest.locate(moment)[0]) + keep <= created)
+    return late | {TOTAL} if late else late
+
+
+@lru_cache(maxsize=4096)
+def _end(tier: Tier, text: str) -> int:
+    return tier.end(tier.parse(text))
+
+
+@lru_cache(maxsize=1024)
+def _bucket(letter: str, bucket: int) -> tuple[str, int]:
+    """The start of a bucket as keys spell it, and its end; the groups of a batch share a few."""
+    tier = BY_LETTER[letter]
+    return tier.text(bucket), tier.end(bucket)
+
+
+def _shard_of(text: str, write_shards: int) -> str:
+    return str(zlib.crc32(text.encode()) % write_shards)

@@ -1,1 +1,0 @@
-"""The two HTTP APIs: requests in, responses out."""

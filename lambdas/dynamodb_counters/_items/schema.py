@@ -1,0 +1,250 @@
+"""Names and limits of the table, each defined once for runtime and infrastructure.
+
+The limits are DynamoDB's: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+from dynamodb_counters.exactly_once import Watermark
+
+PK: Final = "pk"
+SK: Final = "sk"
+"""Partition and sort key of the table, strings."""
+
+TTL: Final = "ttl"
+"""When DynamoDB may delete an item, in seconds since 1970."""
+
+RESERVED_PREFIX: Final = "_"
+"""Starts the bookkeeping's attribute names, which events, groups and measures cannot use."""
+
+TYPE: Final = "_type"
+"""The name of the declaration that wrote an item; the fold dispatches on it."""
+
+ONCE_SUFFIX: Final = "#once"
+"""Ends the type of an event that a transaction has counted: its stream record counts nothing more."""
+
+PACK_SUFFIX: Final = "#pack"
+"""Ends the type of a chunk: an item that holds many events."""
+
+PACK_PREFIX: Final = "PACK#"
+"""Starts the partition keys of chunks."""
+
+LAYOUT: Final = "LAYOUT"
+"""Sort key of the item that holds where an event's chunks are."""
+
+CHUNK: Final = "_chunk"
+"""The attribute that holds a chunk's events."""
+
+ERASED: Final = "_erased"
+"""The attribute of a chunk with the digests of events that were erased, of 16 bytes each; of an event, a mark that it
+is being erased and its counts are kept."""
+
+LEADERBOARD: Final = "_board"
+"""Partition key of the ranking index: the leaderboard a group is on."""
+
+SCORE: Final = "_score"
+"""Sort key of the ranking index: the measure a group is ranked by."""
+
+RANKING_INDEX: Final = "ranking"
+"""Name of the global secondary index that leaderboards are read from."""
+
+PAGE_PREFIX: Final = "PAGE#"
+"""Starts the sort keys of pages, items that hold many groups of an aggregate."""
+
+LEVEL: Final = "_level"
+"""How often a page has split: that many first bits of a hash say which groups lie in it; missing for none."""
+
+VERSION: Final = "_v"
+"""How many updates of a page there were."""
+
+CHECKPOINT: Final = "_checkpoint"
+"""The type of checkpoint items, which no declaration can have as its name."""
+
+CHECKPOINT_PREFIX: Final = "CHECKPOINT#"
+"""Starts the partition keys of checkpoint items."""
+
+RUN_PREFIX: Final = f"{CHECKPOINT_PREFIX}run~"
+"""Starts the partition keys of a backfill's or verification's items."""
+
+BASELINE: Final = "_b"
+"""The watermark of the last part of a baseline that an item has; it stays, and the next run's is later."""
+
+REPAIRED: Final = "_r"
+"""The watermark of the last repair of an item: repairs are numbered from 1 on."""
+
+CROSSING: Final = "_crossing"
+"""The type of the items in the outbox of thresholds, which no declaration can have as its name."""
+
+CROSSING_PREFIX: Final = "CROSSING#"
+"""Starts the partition keys of the outbox."""
+
+COUNTED_IN: Final = "_in"
+"""The names of the declarations in which a transaction has counted an event."""
+
+QUOTA: Final = "_quota"
+"""The type of items that hold what is reserved of a quota, which no declaration can have as its name."""
+
+LEASES_PREFIX: Final = "LEASES#"
+"""Starts the partition keys of what is reserved of quotas."""
+
+MAX_LEASE_FIELDS: Final = 3
+"""Most fields of a quota's group."""
+
+QUARANTINE: Final = "quarantine"
+"""The type of quarantine items, which no declaration may have as its name."""
+
+QUARANTINE_PREFIX: Final = "QUARANTINE#"
+"""Starts the partition keys of quarantine items."""
+
+OWN_TYPES: Final = frozenset((CHECKPOINT, CROSSING, QUARANTINE, QUOTA))
+"""Types of items that are no event's and no group's."""
+
+MAX_PK_BYTES: Final = 2048
+MAX_SK_BYTES: Final = 1024
+"""Longest partition and sort key, in UTF-8 bytes."""
+
+MAX_NUMBER_DIGITS: Final = 38
+"""Most significant digits of a number."""
+
+SEQUENCE_DIGITS: Final = 40
+"""Width that sequence numbers (21 to 40 digits) are padded to, which makes string order number order."""
+
+
+def is_reserved(attribute: str) -> bool:
+    """Whether an attribute name belongs to the table itself."""
+    return attribute in (PK, SK, TTL) or attribute.startswith(RESERVED_PREFIX)
+
+
+_KINDS: Final[dict[str, tuple[str, Callable[[Any], Any]]]] = {
+    "str": ("S", str),
+    "float": ("N", float),
+    "int": ("N", int),
+    "bool": ("BOOL", bool),
+    "bytes": ("B", bytes),
+}
+"""Type of an attribute and reader of its value, by Python's type."""
+
+
+def bookkeeping_key(sk: str, partition: str = "") -> dict[str, Any]:
+    return {PK: {"S": CHECKPOINT_PREFIX + partition}, SK: {"S": sk}}
+
+
+def key_of(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {PK: item[PK], SK: item[SK]}
+
+
+def bookkeeping_item(key: Mapping[str, Any], values: Mapping[str, Any], expires: int | None = None) -> dict[str, Any]:
+    """An item with these values, for good or until it expires, in seconds since 1970."""
+    ttl = {} if expires is None else {TTL: expires}
+    return {**key, **typed_values({TYPE: CHECKPOINT, **ttl, **values})}
+
+
+def typed_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    kinds = {name: _KINDS[type(value).__name__][0] for name, value in values.items()}
+    return {name: {kind: str(values[name]) if kind == "N" else values[name]} for name, kind in kinds.items()}
+
+
+def put_as_seen(table: str, new: Mapping[str, Any], seen: Mapping[str, Any], compared: Iterable[str]) -> dict[str, Any]:
+    """PutItem's arguments if some attributes are `compared` with what was seen; if nothing was, there must be none."""
+    known = {name: seen.get(name) for name in compared} if seen else {PK: None}
+    return {"TableName": table, "Item": dict(new), **_expressions({}, known)}
+
+
+def update_as_seen(
+    table: str, key: Mapping[str, Any], new: Mapping[str, Any], seen: Mapping[str, Any]
+) -> dict[str, Any]:
+    """UpdateItem's arguments: attributes become `new` if others are as they were `seen`; None stands for no value.
+
+    Those of DeleteItem, if nothing is new.
+    """
+    return {"TableName": table, "Key": key, **_expressions(new, seen)}
+
+
+def _expressions(new: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str, Any]:
+    names = {name: f"a{index}" for index, name in enumerate({**new, **seen})}
+    sets = ", ".join(f"#{names[name]} = :new_{names[name]}" for name, value in new.items() if value is not None)
+    removes = ", ".join(f"#{names[name]}" for name, value in new.items() if value is None)
+    conditions = [
+        f"attribute_not_exists(#{names[name]})" if value is None else f"#{names[name]} = :{names[name]}"
+        for name, value in seen.items()
+    ]
+    values = {f":new_{names[name]}": value for name, value in new.items()}
+    values |= {f":{names[name]}": value for name, value in seen.items()}
+    parts = {
+        "UpdateExpression": f"{sets and f'SET {sets} '}{removes and f'REMOVE {removes}'}",
+        "ConditionExpression": " AND ".join(conditions),
+        "ExpressionAttributeNames": {f"#{a}": name for name, a in names.items()},
+        "ExpressionAttributeValues": {name: value for name, value in values.items() if value is not None},
+    }
+    return {name: part for name, part in parts.items() if part}
+
+
+def conditional(
+    request: Mapping[str, Any], condition: str, names: Mapping[str, str], values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """An update on a further condition, with its placeholders."""
+    conditions = [condition, *([request["ConditionExpression"]] if "ConditionExpression" in request else [])]
+    return {
+        **request,
+        "ConditionExpression": " AND ".join(conditions),
+        "ExpressionAttributeNames": {**request["ExpressionAttributeNames"], **names},
+        "ExpressionAttributeValues": {**request["ExpressionAttributeValues"], **values},
+    }
+
+
+def read_fields(cls: type, item: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a dataclass's plain fields, as far as the item has them; ValueError for one of another type."""
+    plain = {
+        field.name: _KINDS[str(field.type)] for field in fields(cls) if field.type in _KINDS and field.name in item
+    }
+    for name, (kind, _) in plain.items():
+        if kind not in item[name]:
+            raise ValueError(f"invalid {name}={item[name]!r:.80}: expected type {kind}")
+    return {name: read(item[name][kind]) for name, (kind, read) in plain.items()}
+
+
+def sequence_of(value: Mapping[str, Any]) -> str:
+    """Return the padded sequence number of a watermark; raise an error if it is none."""
+    return str(Watermark.read(value)[0]).zfill(SEQUENCE_DIGITS)
+
+
+WRITE_UNIT_BYTES: Final = 1024
+READ_UNIT_BYTES: Final = 4096
+
+_CONTAINER_BYTES: Final = 3
+
+
+def write_units(size: float) -> float:
+    return float(max(1, math.ceil(size / WRITE_UNIT_BYTES)))
+
+
+def read_units(items: Iterable[Mapping[str, Mapping[str, Any]]], *, consistent: bool = False) -> float:
+    """Read units of a page of items: one per started 4 KB of all of them, half of that unless consistent."""
+    return max(1, math.ceil(sum(map(item_bytes, items)) / READ_UNIT_BYTES)) * (1.0 if consistent else 0.5)
+
+
+def item_bytes(item: Mapping[str, Mapping[str, Any]]) -> int:
+    return sum(len(name.encode()) + _value_bytes(value) for name, value in item.items())
+
+
+def _value_bytes(value: Mapping[str, Any]) -> int:
+    [(kind, content)] = value.items()
+    size = 1
+    match kind:
+        case "S" | "B":
+            size = len(content.encode() if kind == "S" else content)
+        case "N":
+            digits = content.lstrip("-").replace(".", "").strip("0")
+            size = (len(digits) + 1) // 2 + 1 + content.startswith("-")
+        case "SS" | "NS" | "BS":
+            size = sum(_value_bytes({kind[0]: member}) for member in content)
+        case "L":
+            size = _CONTAINER_BYTES + sum(1 + _value_bytes(member) for member in content)
+        case "M":
+            size = _CONTAINER_BYTES + len(content) + item_bytes(content)
+    return size

@@ -1,1 +1,0 @@
-"""Quarantine: what could not be counted, and how it is counted later."""

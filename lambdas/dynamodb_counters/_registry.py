@@ -1,0 +1,391 @@
+"""The registry: what a table counts, by name. A name keeps the definition that it was first registered with.
+
+A header item says that the table is counted at all; an entry per name has its definition and its state. Every process
+folds every name by its registered definition, whatever its own code declares. A state is left in one direction only:
+
+    complete, filling --> stale --> waiting --> filling --> complete
+                                       |
+                                       +--> removed, if it was dropped
+
+Everyone relies on an entry for FRESH after it was read. So whoever takes something away waits until nobody relies on
+having it: docs/exactly-once.md says how long, and docs/spec/Registry.tla is the model.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Final, Literal, TypeAlias
+
+from dynamodb_counters._assumptions import (
+    FRESH,
+)
+from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items
+from dynamodb_counters._declarations.codec import decode, definition, encode, same_definition
+from dynamodb_counters._declarations.groups import with_below
+from dynamodb_counters._declarations.thresholds import Threshold
+from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._items.schema import (
+    CHECKPOINT_PREFIX,
+    PK,
+    SK,
+    bookkeeping_item,
+    bookkeeping_key,
+    put_as_seen,
+    read_fields,
+    typed_values,
+    update_as_seen,
+)
+from dynamodb_counters._layouts import PageLevels
+from dynamodb_counters._table import Remembered, Table
+from dynamodb_counters.errors import BackfillError, CountersError, InvalidArgumentError, UncountedError
+
+State: TypeAlias = Literal["waiting", "filling", "complete", "stale"]
+WAITING: Final = "waiting"
+FILLING: Final = "filling"
+COMPLETE: Final = "complete"
+STALE: Final = "stale"
+COUNTING: Final = (FILLING, COMPLETE, STALE)
+"""States of names that every process folds."""
+
+_HEADER: Final = "DECLARED"
+_ENTRY: Final = "DECLARED#"
+SOURCE: Final = "source"
+"""Attribute of the header with the ARN of the source table, if the aggregator has one."""
+
+DECLARED: Final = "declared"
+"""Attribute of the header with what the process declares that began last: with all that events require."""
+
+_SERIAL: Final = "serial"
+"""Attribute of the header that changes with every name: names that contradict each other are not registered at once."""
+
+_COMPARED: Final = ("state", "at", "since", "run", "dropped", "fresh", "surplus")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    name: str
+    definition: str
+    state: str
+    at: float = 0.0
+    """When it entered the state."""
+    since: int = 0
+    """From when on records count, in seconds since 1970; 0 for all."""
+    run: str = ""
+    """The backfill that fills it, or has filled it: its cut says where in each shard `since` lies."""
+    dropped: bool = False
+    fresh: bool = False
+    """Whether nothing has ever been counted under the name: there are no items to delete."""
+    watches: str = ""
+    """The aggregate that a threshold watches."""
+    surplus: bool = False
+    """Whether it counts what has expired, or was erased with its counts kept: more than its sources show."""
+
+    @property
+    def declaration(self) -> Declaration | None:
+        """The registered declaration; None if this version cannot read it, or of a threshold."""
+        found = _decoded(self.definition)
+        return None if isinstance(found, Threshold) else found
+
+    @property
+    def threshold(self) -> Threshold | None:
+        found = _decoded(self.definition)
+        return found if isinstance(found, Threshold) else None
+
+    @property
+    def counts(self) -> bool:
+        return self.state in COUNTING and not self.watches
+
+    @property
+    def is_complete(self) -> bool:
+        return self.state == COMPLETE
+
+    def entering(self, state: State, at: float, **changed: Any) -> Entry:
+        return replace(self, state=state, at=math.ceil(at), **changed)
+
+    def item(self) -> dict[str, Any]:
+        names = ("definition", "state", "at", "since", "run", "dropped", "fresh", "watches")
+        values = {name: getattr(self, name) for name in names} | ({"surplus": True} if self.surplus else {})
+        return bookkeeping_item(entry_key(self.name), values)
+
+    @classmethod
+    def of(cls, item: Image) -> Entry:
+        return cls(item[SK]["S"].removeprefix(_ENTRY), **{"definition": "", "state": "", **read_fields(cls, item)})
+
+
+def scanned_names(entries: Iterable[Entry]) -> tuple[str, ...]:
+    """Those of the names that a run fills whose items a scan shows."""
+    declared = [(entry.name, entry.declaration) for entry in entries]
+    names = {name for name, _ in declared}
+    return tuple(sorted(name for name, each in declared if each is None or each.source.name not in names))
+
+
+@lru_cache(maxsize=512)
+def _decoded(text: str) -> Any:
+    try:
+        [found] = decode(text)
+    except (InvalidArgumentError, ValueError):
+        return None
+    return found
+
+
+def header_key() -> dict[str, Any]:
+    return bookkeeping_key(_HEADER)
+
+
+def entry_key(name: str) -> dict[str, Any]:
+    return bookkeeping_key(_ENTRY + name)
+
+
+def threshold_name(name: str) -> str:
+    """A threshold's name in the registry: no declaration has such a name."""
+    return f"threshold {name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    header: Mapping[str, Any] = field(default_factory=dict)
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+
+    @property
+    def is_founded(self) -> bool:
+        # Of a registry whose header was deleted by hand, the names hold.
+        return bool(self.header or self.entries)
+
+    @property
+    def source(self) -> str:
+        """The ARN of the aggregator's source table; "" for none."""
+        return str(self.header.get(SOURCE, {}).get("S", ""))
+
+    @property
+    def declared(self) -> tuple[Declaration, ...]:
+        """What the process declares that began last; nothing where this version cannot read it."""
+        try:
+            return decode(self.header[DECLARED]["S"])
+        except (LookupError, InvalidArgumentError):
+            return ()
+
+    @property
+    def verifications(self) -> tuple[Run, ...]:
+        """The verifications that are open: of names that have been complete since they began."""
+        since = {name: entry.at for name, entry in self.entries.items() if entry.is_complete}
+        runs = read_runs(self.header)
+        return tuple(run for run in runs if all(since.get(name, math.inf) <= run.since for name in run.names))
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs that are open: of each, the names of which it keeps the contributions."""
+        return (*self.verifications, *self.backfills)
+
+    @property
+    def backfills(self) -> tuple[Run, ...]:
+        """Those that fill names; what counts groups of these is brought by the stream."""
+        entries = [entry for entry in self.entries.values() if entry.state == FILLING]
+        since = {entry.run: entry.since for entry in entries}
+        names = {run: scanned_names(entry for entry in entries if entry.run == run) for run in since}
+        return tuple(Run(run, "backfill", since[run], names[run]) for run in sorted(since))
+
+    @property
+    def names(self) -> dict[str, Entry]:
+        """The entries of what counts, without thresholds."""
+        return {name: entry for name, entry in self.entries.items() if not entry.watches}
+
+    @property
+    def declarations(self) -> tuple[Declaration, ...]:
+        found = (entry.declaration for entry in self.names.values())
+        return tuple(each for each in found if each is not None)
+
+    @property
+    def readable(self) -> tuple[Declaration, ...]:
+        """Return the declarations that this version can read, with all that they count."""
+        unread = self.names.keys() - {each.name for each in self.declarations}
+        return tuple(each for each in self.declarations if unread.isdisjoint(below.name for below in with_below(each)))
+
+    def require_readable(self) -> None:
+        """Refuse where this version cannot read a definition: what it can count is unknown."""
+        if unread := sorted(name for name, entry in self.names.items() if entry.declaration is None):
+            raise CountersError(f"this version cannot read {', '.join(unread)}: install the one that runs")
+
+    @property
+    def counting(self) -> tuple[Declaration, ...]:
+        """Those that every process folds: names that count, over others that do."""
+        return tuple(each for each in self.readable if not self.lacking(each))
+
+    def lacking(self, declaration: Declaration, *, kept: bool = False) -> list[str]:
+        """Names, of a declaration and of all below it, that do not count; or that are not to be `kept`."""
+        return [
+            each.name
+            for each in with_below(declaration)
+            if (entry := self.entries.get(each.name)) is None or not entry.counts or (kept and entry.dropped)
+        ]
+
+    def may_exceed(self, declaration: Declaration, *, is_restored: bool = False) -> bool:
+        """Whether a name may hold more than its sources show: something that it counts may have gone."""
+        source, entry = declaration.source, self.entries.get(declaration.name)
+        if declaration.on_expiry != "keep":
+            return False
+        if entry is not None and entry.surplus:
+            return True
+        if isinstance(source, Event):
+            # A definition does not say how long events stay; what is declared nowhere may have expired.
+            events = (each.source for each in self.declared if isinstance(each.source, Event))
+            return source.name not in {event.name for event in events if event.retention is None}
+        if isinstance(source, Items):
+            # Any item may have a `ttl` that no declaration names; and nobody has told a copy of the first that went.
+            return is_restored or (source.keys is not None and source.keys.ttl is not None)
+        return isinstance(source, Aggregate) and source.retention is not None
+
+    @property
+    def thresholds(self) -> dict[str, list[Entry]]:
+        """The entries of thresholds, by the aggregate that they watch."""
+        found: dict[str, list[Entry]] = {}
+        for entry in self.entries.values():
+            if entry.watches and not entry.dropped:
+                found.setdefault(entry.watches, []).append(entry)
+        return found
+
+
+def read_registry(table: Table, *, is_known: bool = False) -> Registry:
+    """Read the header and the names; the names after the header, unless it `is_known` that there is one."""
+    # A Query reads no two items at the same time: the header may have come with names that it has passed by.
+    registry = _read(table)
+    return registry if is_known or not registry.is_founded else _read(table)
+
+
+def founded_registry(table: Table) -> Registry:
+    registry = read_registry(table)
+    if not registry.is_founded:
+        raise BackfillError("nothing counts the table yet: deploy its aggregator, and wait for a batch")
+    return registry
+
+
+def _read(table: Table) -> Registry:
+    items = list(table.partition(CHECKPOINT_PREFIX, _HEADER))
+    entries = [Entry.of(item) for item in items if item[SK]["S"] != _HEADER]
+    header = next((item for item in items if item[SK]["S"] == _HEADER), {})
+    return Registry(header, {entry.name: entry for entry in entries})
+
+
+def is_same(entry: Entry, other: Entry) -> bool:
+    """Whether two entries have one definition, as far as this version can read them."""
+    one, two = entry.declaration, other.declaration
+    if one is not None and two is not None:
+        return same_definition(one, two)
+    return entry.definition == other.definition or _decoded(entry.definition) is None
+
+
+def entries_of(declarations: Iterable[Declaration]) -> Iterator[Entry]:
+    """The entries of declarations, and of the thresholds that watch them, all complete from the beginning."""
+    for each in declarations:
+        yield Entry(each.name, encode((definition(each),)), COMPLETE)
+        for threshold in each._thresholds if isinstance(each, Aggregate) else ():
+            yield Entry(threshold_name(threshold.name), encode((threshold,)), COMPLETE, watches=each.name)
+
+
+def note_surplus(table: Table, registry: Registry, names: Iterable[str]) -> Registry:
+    """Have the registry say that names count what no item shows, before they do: no verification calls it drift."""
+    entries = {name: entry for name in sorted(names) if not (entry := registry.entries[name]).surplus}
+    for name in entries:
+        key = entry_key(name)
+        # If it is refused, the name was removed.
+        table.write("update_item", **update_as_seen(table.name, key, typed_values({"surplus": True}), {PK: key[PK]}))
+    changes = {name: replace(entry, surplus=True) for name, entry in entries.items()}
+    return replace(registry, entries={**registry.entries, **changes}) if changes else registry
+
+
+def write_registry(
+    table: Table,
+    registry: Registry,
+    changes: Iterable[tuple[Entry | None, Entry | None]],
+    *,
+    attributes: Mapping[str, Any] | None = None,
+    also: Iterable[Any] = (),
+) -> bool:
+    """Change entries that are as they were read, together; and the header, with its serial, if it is given."""
+    writes: list[Any] = []
+    for before, after in changes:
+        seen = {} if before is None else before.item()
+        if after is not None:
+            writes.append({"Put": put_as_seen(table.name, after.item(), seen, _COMPARED)})
+        elif before is not None:
+            compared = {name: seen.get(name) for name in _COMPARED}
+            writes.append({"Delete": update_as_seen(table.name, entry_key(before.name), {}, compared)})
+    if attributes is not None:
+        serial = typed_values({_SERIAL: int(registry.header.get(_SERIAL, {}).get("N", 0)) + 1})
+        new = {**bookkeeping_item(header_key(), {}), **registry.header, **attributes, **serial}
+        writes.append({"Put": put_as_seen(table.name, new, registry.header, (_SERIAL,))})
+    writes += also
+    return table.write_together(writes)
+
+
+class NameStates(Remembered):
+    """The entries of the names that one process reads, or counts in directly."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
+        self._items: dict[str, tuple[float, Image]] = {}
+
+    def complete(self, declaration: Declaration) -> bool:
+        """Whether all there is has been counted; an error if nothing counts it, or it has another definition."""
+        entry = self._entry(declaration)
+        return entry is not None and entry.is_complete
+
+    def counts(self, declaration: Declaration) -> bool:
+        """Whether a direct count may change its items; a table that nothing counts takes everything."""
+        entry = self._entry(declaration)
+        return entry is None or entry.is_complete
+
+    def _entry(self, declaration: Declaration) -> Entry | None:
+        """The entry of what is declared; None if no deployment counts the table."""
+        key = entry_key(declaration.name)
+        item = self._read(key)
+        if not item and self._read(header_key()):
+            # Another process may have registered it a moment ago.
+            item = self._read(key, again=True)
+            if not item:
+                raise UncountedError(declaration.name)
+        entry = Entry.of(item) if item else None
+        if entry is not None and (known := entry.declaration) is not None and not same_definition(known, declaration):
+            raise UncountedError(declaration.name, is_changed=True)
+        return entry
+
+    def _read(self, key: Mapping[str, Any], *, again: bool = False) -> Image:
+        now, sk = self._table.clock(), key[SK]["S"]
+        read_at, item = self._items.get(sk, (-math.inf, {}))
+        if again or now >= read_at + FRESH:
+            before, item = item, self._table.client.get_item(TableName=self._table.name, Key=key).get("Item", {})
+            if before and item != before:
+                PageLevels.of_table(self._table).clear()
+            self._items[sk] = now, item
+        return item
+
+
+RUNS: Final = "runs"
+"""Attribute of the header with the open verifications."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run that is open: `names` are those whose contributions it keeps, `since` is where its cut lies."""
+
+    id: str
+    kind: Literal["backfill", "verify"]
+    since: int
+    names: tuple[str, ...]
+
+
+def typed_runs(runs: Iterable[Run]) -> dict[str, Any]:
+    ordered = sorted(runs, key=lambda run: run.id)
+    return typed_values({RUNS: json.dumps({run.id: [run.kind, run.since, *run.names] for run in ordered})})
+
+
+def read_runs(item: Mapping[str, Any]) -> tuple[Run, ...]:
+    """The open verifications that the registry's header holds; none if it is spoiled."""
+    try:
+        known = json.loads(item.get(RUNS, {}).get("S", "{}"))
+        return tuple(Run(name, kind, int(since), tuple(names)) for name, (kind, since, *names) in known.items())
+    except (AttributeError, TypeError, ValueError):
+        return ()

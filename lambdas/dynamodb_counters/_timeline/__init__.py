@@ -1,1 +1,0 @@
-"""Which buckets a span of time is: units, tiers, calendars, intervals. Pure."""

@@ -1,1 +1,0 @@
-"""``counters``: the command that looks after a table. See docs/cli.md."""

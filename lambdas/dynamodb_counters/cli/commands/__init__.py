@@ -1,1 +1,0 @@
-"""The commands of ``counters``: a module each, or one for a few that belong together."""
