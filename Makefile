@@ -93,10 +93,10 @@ audit: $(ENVIRONMENT) ## Ask for known vulnerabilities of all that is locked
 	done
 	npm audit
 
-wheel: $(ENVIRONMENT) ## Build the wheel with its bill of materials into dist
-	$(PYTHON) -m build --wheel --no-isolation
+wheel: $(ENVIRONMENT) ## Build the wheels of library and constructs, with their bills of materials, into dist
+	for folder in lambdas infra; do $(PYTHON) -m build --wheel --no-isolation --outdir dist $$folder || exit 1; done
 
-release-check: $(ENVIRONMENT) ## Build wheel and sdist of the last commit into dist, check and use them [TAG=v0.1.0]
+release-check: $(ENVIRONMENT) ## Build the wheels of the last commit into dist, check and use them [TAG=v0.1.0]
 	@set --; \
 	[ -z "$$TAG" ] || set -- "$$TAG"; \
 	exec $(PYTHON) -m scripts.release_check "$$@"
@@ -166,7 +166,7 @@ define INSTALL_NODE
 endef
 
 # A command that exists may still not run (version managers' shims), and Debian's may lack venv: try each.
-.venv/.installed-demo: requirements.txt pyproject.toml scripts/part_of_lock.py
+.venv/.installed-demo: requirements.txt lambdas/pyproject.toml infra/pyproject.toml scripts/part_of_lock.py
 	@set -e; \
 	usable='import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))'; \
 	if ! .venv/bin/python -c "$$usable" 2>/dev/null; then \

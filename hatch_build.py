@@ -17,6 +17,8 @@ from typing import Any, Final
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _VENDORED: Final = "uplot"
+_VENDORED_IN: Final = "cdk_dynamodb_counters/page"
+_FOLDERS: Final = ("infra", "lambdas")
 
 
 class BillOfMaterials(BuildHookInterface[Any]):
@@ -37,40 +39,51 @@ class BillOfMaterials(BuildHookInterface[Any]):
 
 
 def bill(root: Path) -> dict[str, Any]:
-    """The bill of materials of the project in a directory."""
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    lock = _locked((root / "requirements.txt").read_text(encoding="utf-8"))
-    script = json.loads((root / "package-lock.json").read_text(encoding="utf-8"))["packages"]
-    needed = _closure({_normalized(text) for text in project["dependencies"]}, lock)
-    own = f"pkg:pypi/{project['name']}@{project['version']}"
-    vendored = _vendored(script[f"node_modules/{_VENDORED}"])
-    references = {name: f"pkg:pypi/{name}@{version}" for name, (version, _) in needed.items()}
+    """Return the bill of materials of the distribution in a folder of the project."""
+    project = _project(root)
+    lock = _locked((root.parent / "requirements.txt").read_text(encoding="utf-8"))
     direct = {_normalized(text) for text in project["dependencies"]}
+    siblings = {each["name"]: each for folder in _FOLDERS if (each := _project(root.parent / folder)) != project}
+    wanted = {project["name"]: direct}
+    for name in direct & siblings.keys():
+        # A distribution of this repository, with the extra that it is needed with.
+        asked = next(text for text in project["dependencies"] if _normalized(text) == name)
+        extra = siblings[name]["optional-dependencies"].get("".join(re.findall(r"\[(\w+)\]", asked)), [])
+        wanted[name] = {_normalized(text) for text in (*siblings[name]["dependencies"], *extra)}
+    own = wanted.keys() - {project["name"]}
+    locked = _closure(set().union(*wanted.values()) - own, lock)
+    references = {name: f"pkg:pypi/{name}@{version}" for name, (version, _) in locked.items()}
+    references |= {name: f"pkg:pypi/{name}@{siblings[name]['version']}" for name in own}
+    references[project["name"]] = f"pkg:pypi/{project['name']}@{project['version']}"
+    versions = {name: version for name, (version, _) in locked.items()} | {
+        name: siblings[name]["version"] for name in own
+    }
+    needs = {name: sorted(references[each] for each in names) for name, names in wanted.items()}
+    needs |= {name: sorted(references[each] for each, (_, by) in locked.items() if name in by) for name in locked}
+    components = [_component("library", name, versions[name], references[name]) for name in sorted(versions)]
+    if (root / _VENDORED_IN).is_dir():
+        script = json.loads((root.parent / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+        components.append(_vendored(script[f"node_modules/{_VENDORED}"]))
+        needs[project["name"]].append(components[-1]["bom-ref"])
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "version": 1,
         "metadata": {
             "component": {
-                **_component("library", project["name"], project["version"], own),
+                **_component("library", project["name"], project["version"], references[project["name"]]),
                 "licenses": [{"license": {"id": project["license"]}}],
             }
         },
-        "components": [
-            *(_component("library", name, needed[name][0], references[name]) for name in sorted(needed)),
-            vendored,
-        ],
-        "dependencies": [
-            {"ref": own, "dependsOn": [*sorted(references[name] for name in direct), vendored["bom-ref"]]},
-            *(
-                {
-                    "ref": references[name],
-                    "dependsOn": sorted(references[one] for one, (_, by) in needed.items() if name in by),
-                }
-                for name in sorted(needed)
-            ),
-        ],
+        "components": components,
+        "dependencies": [{"ref": references[name], "dependsOn": needs[name]} for name in sorted(needs)]
+        + [{"ref": each["bom-ref"], "dependsOn": []} for each in components if each["name"] == _VENDORED],
     }
+
+
+def _project(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return found
 
 
 def _component(kind: str, name: str, version: str, url: str) -> dict[str, Any]:

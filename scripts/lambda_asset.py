@@ -15,7 +15,7 @@ sys.path[:0] = [str(_PROJECT / root) for root in ("infra", "lambdas")]
 from cdk_dynamodb_counters import _staging  # noqa: E402
 
 LIST: Final = _PROJECT / "docs" / "lambda-asset.md"
-_OWN: Final = "cdk-dynamodb-counters"
+_OWN: Final = "dynamodb-counters"
 
 
 def contents() -> str:

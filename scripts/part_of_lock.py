@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Final
 
 _PROJECT: Final = Path(__file__).resolve().parents[1]
-_BESIDE: Final = ("ministack", "uv")
-"""The emulator, and what installs all."""
+_FOLDERS: Final = ("lambdas", "infra")
+_BESIDE: Final = ("uv",)
+"""What installs all."""
 
 
 def part_of_lock(lock: str, wanted: set[str]) -> str:
@@ -28,8 +29,12 @@ def part_of_lock(lock: str, wanted: set[str]) -> str:
 
 def wanted() -> set[str]:
     """Return the names of what the packages need, and of what only the demo needs."""
-    project = tomllib.loads((_PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return {_normalized(text) for text in (*project["dependencies"], *_BESIDE)}
+    library, constructs = (
+        tomllib.loads((_PROJECT / folder / "pyproject.toml").read_text())["project"] for folder in _FOLDERS
+    )
+    extras = library["optional-dependencies"]
+    texts = (*library["dependencies"], *constructs["dependencies"], *extras["lambda"], *extras["dev"], *_BESIDE)
+    return {_normalized(text) for text in texts}
 
 
 def _normalized(requirement: str) -> str:

@@ -1,4 +1,4 @@
-"""Builds wheel and sdist of the last commit into dist, checks and uses them: `python -m scripts.release_check`.
+"""Builds the wheels of the last commit into dist, checks and uses them: `python -m scripts.release_check`.
 
 With the tag of a release, such as `v0.1.0`, versions and changelog must be of that release. Nothing is published.
 """
@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import tomllib
 import zipfile
@@ -21,14 +20,21 @@ from typing import Final
 
 _PROJECT: Final = Path(__file__).resolve().parents[1]
 _DIST: Final = _PROJECT / "dist"
+_FOLDERS: Final = ("lambdas", "infra")
 _IN_WHEEL: Final = re.compile(
-    r"(cdk_dynamodb_counters|counters_cli|counters_lambda|dynamodb_counters|cdk_dynamodb_counters-[^/]+\.dist-info)/"
-)
-_IN_SDIST: Final = re.compile(
-    r"[^/]+/(infra/cdk_dynamodb_counters/|lambdas/(counters_cli|counters_lambda|dynamodb_counters)/|(CHANGELOG\.md|LICENSE|PKG-INFO|README\.md"
-    r"|\.gitignore|hatch_build\.py|package-lock\.json|pyproject\.toml|requirements\.txt)$)"
+    r"(cdk_dynamodb_counters|counters_cli|counters_lambda|dynamodb_counters|(cdk_)?dynamodb_counters-[^/]+\.dist-info)/"
 )
 _LEFT_BEHIND: Final = {"__pycache__", "examples", "node_modules", "tests"}
+_COUNT: Final = """
+from dynamodb_counters import Aggregate, Event
+from dynamodb_counters.testing import counters_in_memory
+
+VIEW = Event("view", key=("url", "time"), attributes={"url": str, "time": str})
+VIEWS = Aggregate("views", VIEW, by="url")
+with counters_in_memory(VIEWS) as counters:
+    counters.accept(VIEW, {"url": "/", "time": "10:00"})
+    print(counters.get(VIEWS, url="/")["views"])
+"""
 _HEAD: Final = re.compile(r"(?m)^## \[([^]]+)\](?: - (\d{4}-\d\d-\d\d))?$")
 
 
@@ -45,7 +51,7 @@ def check_versions(version: str, changelog: str, tag: str | None) -> None:
     if title != version:
         raise ReleaseError(f"invalid head of CHANGELOG.md={title!r}: expected '## [{version}] - DATE'")
     if tag is not None and tag != f"v{version}":
-        raise ReleaseError(f"invalid tag={tag!r}: expected 'v{version}', as pyproject.toml says")
+        raise ReleaseError(f"invalid tag={tag!r}: expected 'v{version}', as the distributions say")
     if date is None:
         raise ReleaseError(f"invalid head of CHANGELOG.md={title!r}: expected a date, '## [{version}] - DATE'")
 
@@ -61,28 +67,38 @@ def main(tag: str | None = None) -> None:
         place = Path(text)
         commit = _run(["git", "rev-parse", "--short", "HEAD"]).strip()
         first, second = _build(place / "first"), _build(place / "a second one")
-        version = tomllib.loads((first / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+        versions = {_version(first / folder) for folder in _FOLDERS}
+        if len(versions) != 1:
+            raise ReleaseError(f"invalid versions={sorted(versions)}: expected both distributions to have one")
+        [version] = versions
         _say("versions", f"{version} of commit {commit}" + (f", tag {tag}" if tag else ", no tag"))
         check_versions(version, (first / "CHANGELOG.md").read_text(encoding="utf-8"), tag)
         files = sorted((first / "dist").iterdir())
-        if [file.name.startswith(f"cdk_dynamodb_counters-{version}") for file in files] != [True, True]:
-            raise ReleaseError(f"invalid files={[file.name for file in files]}: expected wheel and sdist of {version}")
+        expected = [f"{name}-{version}-py3-none-any.whl" for name in ("cdk_dynamodb_counters", "dynamodb_counters")]
+        if [file.name for file in files] != expected:
+            raise ReleaseError(f"invalid files={[file.name for file in files]}: expected {expected}")
         for file in files:
             _check_bytes(file, second / "dist" / file.name)
             _check_names(file)
         _check_metadata(place, files)
-        _use(place, next(file for file in files if file.suffix == ".whl"), version, first / "README.md")
+        _use(place, files, version, first / "README.md")
         shutil.rmtree(_DIST, ignore_errors=True)
         shutil.copytree(first / "dist", _DIST)
     _say("done", f"dist has {' and '.join(file.name for file in files)}; nothing was published")
 
 
+def _version(folder: Path) -> str:
+    return str(tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"])
+
+
 def _build(root: Path) -> Path:
-    """Build the sdist, and the wheel from it, in an export of the last commit."""
+    """Build the wheels in an export of the last commit."""
     root.mkdir()
     _run(["git", "archive", "--output", str(root / "export.zip"), "HEAD"])
     shutil.unpack_archive(root / "export.zip", root)
-    _run([sys.executable, "-m", "build", "--no-isolation", str(root)])
+    for folder in _FOLDERS:
+        command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(root / "dist")]
+        _run([*command, str(root / folder)])
     return root
 
 
@@ -93,17 +109,11 @@ def _check_bytes(file: Path, again: Path) -> None:
 
 
 def _check_names(file: Path) -> None:
-    if file.suffix == ".whl":
-        with zipfile.ZipFile(file) as wheel:
-            names, expected = wheel.namelist(), _IN_WHEEL
-    else:
-        with tarfile.open(file) as sdist:
-            names, expected = [member.name for member in sdist.getmembers() if member.isfile()], _IN_SDIST
-    if found := strangers(names, expected):
-        raise ReleaseError(f"invalid {file.name}: expected no {', '.join(found[:5])}")
-    parts = Counter(
-        match[0].removeprefix(f"{file.name.removesuffix('.tar.gz')}/") for match in map(expected.match, names) if match
-    )
+    with zipfile.ZipFile(file) as wheel:
+        names = wheel.namelist()
+    if others := strangers(names, _IN_WHEEL):
+        raise ReleaseError(f"invalid {file.name}: expected no {', '.join(others[:5])}")
+    parts = Counter(match[0] for match in map(_IN_WHEEL.match, names) if match)
     _say(file.name, f"{len(names)} files: {', '.join(f'{part} {count}' for part, count in sorted(parts.items()))}")
 
 
@@ -116,13 +126,17 @@ def _check_metadata(place: Path, files: list[Path]) -> None:
         _say("twine", line.replace(f"{files[0].parent}/", ""))
 
 
-def _use(place: Path, wheel: Path, version: str, readme: Path) -> None:
-    """Install the wheel with the newest packages that it allows, and synthesize the app of the README."""
+def _use(place: Path, wheels: list[Path], version: str, readme: Path) -> None:
+    """Use the library by itself, then install the constructs beside it and synthesize the app of the README."""
     python = _environment(place / "user")
-    _run([python, "-m", "pip", "install", "--quiet", str(wheel)])
+    constructs, library = wheels
+    _run([python, "-m", "pip", "install", "--quiet", f"{library}[cli,testing]"])
     printed = _run([str(Path(python).with_name("counters")), "--version"]).strip()
     if printed != f"counters, version {version}":
         raise ReleaseError(f"invalid answer of counters --version={printed!r}: expected version {version}")
+    _say("library", f"counted {_run([python, '-I', '-c', _COUNT]).strip()} in memory, without Node and the CDK")
+    # The newest packages that they allow.
+    _run([python, "-m", "pip", "install", "--quiet", f"{library}[lambda]", str(constructs)])
     app = re.search(r"```python\n(.*?)```", readme.read_text(encoding="utf-8"), re.DOTALL)
     assert app is not None
     folder = place / "app"
@@ -130,7 +144,7 @@ def _use(place: Path, wheel: Path, version: str, readme: Path) -> None:
     program = app[1].replace("App()", "App(outdir='out')")
     _run([python, "-I", "-c", program], cwd=folder, env=os.environ | {"CDK_VALIDATION": "false"})
     resources = (folder / "out" / "Blog.template.json").read_text(encoding="utf-8").count('"Type": "AWS::')
-    _say("app of README.md", f"synthesized with the wheel in a new environment: {resources} resources")
+    _say("app of README.md", f"synthesized with the wheels in a new environment: {resources} resources")
 
 
 def _environment(home: Path) -> str:

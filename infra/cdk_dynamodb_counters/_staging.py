@@ -15,9 +15,10 @@ from typing import Final
 
 from aws_cdk import aws_lambda as lambda_
 
+import dynamodb_counters
 from dynamodb_counters.errors import InvalidArgumentError
 
-_OWN: Final = "cdk-dynamodb-counters"
+_OWN: Final = "dynamodb-counters"
 DISTRIBUTIONS: Final = {
     "aws_lambda_powertools": "aws-lambda-powertools",
     "counters_lambda": _OWN,
@@ -113,7 +114,7 @@ def licence_files() -> Iterator[tuple[Path, PurePath]]:
             if name != _OWN:
                 raise
             # A checkout, which need not be installed.
-            yield Path(__file__).resolve().parents[2] / "LICENSE", PurePath("licenses", name, "LICENSE")
+            yield Path(str(dynamodb_counters.__file__)).parents[1] / "LICENSE", PurePath("licenses", name, "LICENSE")
             continue
         listed = found.metadata.get_all("License-File") or ()
         for path in found.files or ():

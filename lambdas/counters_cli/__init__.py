@@ -1,1 +1,17 @@
 """The command `counters`, for an operator: it never ships."""
+
+from __future__ import annotations
+
+import sys
+
+
+def run() -> int:
+    """Run the command, or say how to install what it needs."""
+    try:
+        from counters_cli.main import main  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name != "click":
+            raise
+        print('error: the command needs the extra `cli`: pip install "dynamodb-counters[cli]"', file=sys.stderr)
+        return 3
+    return main()

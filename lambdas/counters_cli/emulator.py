@@ -113,7 +113,7 @@ class Emulator:
         # It says in each answer whether it `is_alone`: only its functions count its tables, and read the registry
         # before each batch. No process, port or file remains, even when this process is interrupted or killed.
         if find_spec("ministack") is None:
-            raise EmulatorError("the emulator is not installed: pip install 'cdk-dynamodb-counters[dev]'")
+            raise EmulatorError("the emulator is not installed: pip install 'dynamodb-counters[dev]'")
         port, key = _free_port(port), key or f"LOCAL{secrets.token_hex(16).upper()}"
         # Resolved, because macOS keeps temporary files behind a symbolic link, and tools compare paths as text.
         directory = Path(tempfile.mkdtemp(prefix="emulator-")).resolve()

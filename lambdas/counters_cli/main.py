@@ -23,7 +23,7 @@ _CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 1
 
 
 @click.group(context_settings=_CONTEXT, commands=_COMMANDS)
-@click.version_option(package_name="cdk-dynamodb-counters", prog_name="counters")
+@click.version_option(package_name="dynamodb-counters", prog_name="counters")
 @with_shared_options
 def counters() -> None:
     """Look after a table of counters: what it counts, how much, and whether all is well.

@@ -1,4 +1,4 @@
-"""The built wheel, in an environment of its own and an app that knows nothing of this repository."""
+"""The built wheels, in environments of their own: a service, and an app that knows nothing of this repository."""
 
 from __future__ import annotations
 
@@ -48,28 +48,50 @@ print(json.dumps([cdk_dynamodb_counters.__file__, dynamodb_counters.__file__, *s
 """
 
 
+SERVICE = """
+import sys
+from dynamodb_counters import Aggregate, Counters, Event
+from dynamodb_counters.testing import counters_in_memory
+
+VIEW = Event("view", key=("url", "time"), attributes={"url": str, "time": str})
+VIEWS = Aggregate("views", VIEW, by="url")
+with counters_in_memory(VIEWS) as counters:
+    counters.accept(VIEW, {"url": "/", "time": "10:00"})
+    print(counters.get(VIEWS, url="/")["views"], *{"aws_cdk", "click", "aws_lambda_powertools"} & sys.modules.keys())
+"""
+
+
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     output = tmp_path_factory.mktemp("dist")
-    done = execute([sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", output, PROJECT])
-    assert done.returncode == 0, done.stdout + done.stderr
-    [built] = output.glob("*.whl")
-    return built
+    for folder in ("lambdas", "infra"):
+        command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", output, PROJECT / folder]
+        done = execute(command)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return {file.name.partition("-")[0]: file for file in output.glob("*.whl")}
 
 
-@pytest.fixture(scope="module")
-def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the interpreter of a fresh environment with the wheel in it."""
-    home = tmp_path_factory.mktemp("foreign") / "venv"
+def environment(home: Path, *wheels: Path) -> Path:
+    """Return the interpreter of a fresh environment with wheels in it."""
     venv.create(home, with_pip=False)
     interpreter = home / "bin" / "python"
-    command = [sys.executable, "-m", "pip", "--python", interpreter, "install", "--quiet", "--no-deps", wheel]
+    command = [sys.executable, "-m", "pip", "--python", interpreter, "install", "--quiet", "--no-deps", *wheels]
     done = execute(command)
     assert done.returncode == 0, done.stderr
     # Its dependencies are those installed here: downloading CDK again would take minutes and prove nothing more. Python
     # searches a path named in a .pth file, but reads no .pth files there: an editable install stays out of it.
     (site_packages(home) / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return interpreter
+
+
+@pytest.fixture(scope="module")
+def library(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return environment(tmp_path_factory.mktemp("service") / "venv", wheels["dynamodb_counters"])
+
+
+@pytest.fixture(scope="module")
+def python(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return environment(tmp_path_factory.mktemp("foreign") / "venv", *wheels.values())
 
 
 def site_packages(home: Path) -> Path:
@@ -101,36 +123,49 @@ def test_foreign_app_composes_the_constructs(python: Path, tmp_path: Path) -> No
     [counting] = [r["Properties"] for r in resources if r["Properties"].get("Runtime") == "python3.14"]
     asset = tmp_path / "out" / f"asset.{counting['Code']['S3Key'].removesuffix('.zip')}"
     assert (asset / Path(*counting["Handler"].split(".")[:-1]).with_suffix(".py")).is_file()
-    installed = site_packages(home) / "dynamodb_counters"
     # A function never runs the command line, or tests.
-    outside = {
-        path.relative_to(installed)
-        for folder in ("cli", "_dev", "testing")
-        for path in (*installed.glob(f"{folder}/**/*.py"), installed / "_pytest_plugin.py")
-    }
-    assert len(outside) > 1
-    assert {path.relative_to(installed) for path in installed.rglob("*.py")} - outside == {
-        path.relative_to(asset / "dynamodb_counters") for path in asset.glob("dynamodb_counters/**/*.py")
-    }
+    for package in ("counters_lambda", "dynamodb_counters"):
+        installed = site_packages(home) / package
+        names = {path.relative_to(installed) for path in installed.rglob("*.py")}
+        names -= {name for name in names if name.parts[0] in ("testing", "_pytest_plugin.py")}
+        assert names == {path.relative_to(asset / package) for path in asset.glob(f"{package}/**/*.py")}
+    assert not (asset / "counters_cli").exists()
 
 
 @pytest.mark.e2e
-def test_the_wheel_installs_the_command(python: Path) -> None:
-    done = execute([python.with_name("counters"), "--version"])
+def test_a_service_counts_with_the_library_alone(library: Path, tmp_path: Path) -> None:
+    assert run(library, SERVICE, tmp_path) == "1"
+
+
+@pytest.mark.e2e
+def test_the_wheel_installs_the_command(library: Path) -> None:
+    command = library.with_name("counters")
+    done = execute([command, "--version"])
     assert (done.returncode, done.stderr) == (0, "")
-    [information] = site_packages(python.parents[1]).glob("*.dist-info")
+    [information] = site_packages(library.parents[1]).glob("*.dist-info")
     assert done.stdout == f"counters, version {Distribution.at(information).version}\n"
 
 
 @pytest.mark.e2e
-def test_wheel_holds_two_typed_packages_and_asks_for_what_they_import(python: Path) -> None:
+def test_the_command_says_which_extra_it_lacks(library: Path, tmp_path: Path) -> None:
+    program = "import sys; sys.modules['click'] = None; from counters_cli import run; sys.exit(run())"
+    done = execute([library, "-c", program], cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == 'error: the command needs the extra `cli`: pip install "dynamodb-counters[cli]"\n'
+
+
+@pytest.mark.e2e
+def test_wheels_hold_typed_packages_and_ask_for_what_they_import(python: Path) -> None:
     packages = site_packages(python.parents[1])
     names = {path.name for path in packages.iterdir() if path.is_dir() and not path.name.endswith(".dist-info")}
-    assert names == {"cdk_dynamodb_counters", "dynamodb_counters"}
+    assert names == {"cdk_dynamodb_counters", "counters_cli", "counters_lambda", "dynamodb_counters"}
     assert all((packages / name / "py.typed").is_file() for name in names)
-    [information] = packages.glob("*.dist-info")
-    required = [Requirement(text) for text in Distribution.at(information).requires or ()]
-    assert {"aws-cdk-lib", "constructs", "aws-lambda-powertools", "boto3"} <= {r.name for r in required if not r.marker}
-    for requirement in required:
-        if not requirement.marker:
+    of_library, of_constructs = (
+        [Requirement(text) for text in Distribution.at(next(packages.glob(f"{name}-*.dist-info"))).requires or ()]
+        for name in ("dynamodb_counters", "cdk_dynamodb_counters")
+    )
+    assert {each.name for each in of_library if not each.marker} == {"boto3", "tzdata"}
+    assert {each.name for each in of_constructs} == {"aws-cdk-lib", "constructs", "dynamodb-counters"}
+    for requirement in (*of_library, *of_constructs):
+        if requirement.name != "dynamodb-counters":
             assert requirement.specifier.contains(version(requirement.name)), requirement

@@ -23,7 +23,8 @@ from cdk_dynamodb_counters import _staging
 from scripts import lambda_asset, part_of_lock, release_check
 from tests.unit.infra.support import PROJECT, copy_of_project
 
-_SOURCES = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "CHANGELOG.md", "infra", "lambdas")
+_SOURCES = ("hatch_build.py", "README.md", "infra", "lambdas")
+_FOLDERS = ("infra", "lambdas")
 _LOCKS = ("requirements.txt", "package-lock.json")
 _PINNED = re.compile(
     r"(?m)^([\w.-]+)(?:\[[^]]*\])?==([^ ;\\\n]+)(?: ; ([^\\\n]*[^\\\n ]))?( \\\n    --hash=sha256:[0-9a-f]{64})?"
@@ -43,6 +44,11 @@ print(len(templates()), "templates")
 def pinned(name: str) -> dict[str, re.Match[str]]:
     found = _PINNED.finditer((PROJECT / name).read_text())
     return {re.sub(r"[-_.]+", "-", one[1]).lower(): one for one in found}
+
+
+def project(folder: str) -> dict[str, Any]:
+    found: dict[str, Any] = tomllib.loads((PROJECT / folder / "pyproject.toml").read_text())["project"]
+    return found
 
 
 @pytest.mark.parametrize("name", ["requirements", "requirements-nightly", "requirements-release"])
@@ -69,8 +75,16 @@ def test_installed_packages_are_the_locked_ones() -> None:
 
 
 def test_the_wheel_is_built_by_the_locked_tool() -> None:
-    required = tomllib.loads((PROJECT / "pyproject.toml").read_text())["build-system"]["requires"]
-    assert required == [f"hatchling=={pinned('requirements.txt')['hatchling'][2]}"]
+    required = [tomllib.loads((PROJECT / each / "pyproject.toml").read_text())["build-system"] for each in _FOLDERS]
+    tool = [f"hatchling=={pinned('requirements.txt')['hatchling'][2]}"]
+    assert [each["requires"] for each in required] == [tool, tool]
+
+
+def test_both_distributions_have_one_version_and_licence() -> None:
+    library = project("lambdas")
+    assert project("infra")["version"] == library["version"]
+    assert f"dynamodb-counters[lambda]=={library['version']}" in project("infra")["dependencies"]
+    assert {(PROJECT / each / "LICENSE").read_text() for each in _FOLDERS} == {(PROJECT / "LICENSE").read_text()}
 
 
 def test_the_demo_installs_a_part_of_the_lock_that_is_whole() -> None:
@@ -109,35 +123,38 @@ def test_the_list_of_the_asset_is_the_asset() -> None:
 
 
 @pytest.fixture(scope="module")
-def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two wheels, built in different places from copies with other times and permissions."""
-    found: list[Path] = []
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[list[Path]]:
+    """Wheels of both distributions, built in different places from copies with other times and permissions."""
+    found: list[list[Path]] = []
     for place, mask in (("a", 0o022), ("a longer way down", 0o077)):
         root = tmp_path_factory.mktemp("build") / place
         before = os.umask(mask)
         try:
             copy_of_project(root, *_SOURCES, *_LOCKS)
-            command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", "dist", "."]
-            done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+            command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", "dist"]
+            runs = [
+                subprocess.run([*command, each], cwd=root, capture_output=True, text=True, check=False)
+                for each in _FOLDERS
+            ]
         finally:
             os.umask(before)
-        assert done.returncode == 0, done.stdout + done.stderr
-        found += (root / "dist").glob("*.whl")
+        assert all(done.returncode == 0 for done in runs), [done.stdout + done.stderr for done in runs]
+        found.append(sorted((root / "dist").glob("*.whl")))
     return found
 
 
 @pytest.mark.night
-def test_two_builds_are_byte_identical(wheels: list[Path]) -> None:
-    first, second = wheels
-    with zipfile.ZipFile(first) as one, zipfile.ZipFile(second) as other:
-        assert one.namelist() == other.namelist()
-        assert [name for name in one.namelist() if one.read(name) != other.read(name)] == []
-    assert first.read_bytes() == second.read_bytes()
+def test_two_builds_are_byte_identical(wheels: list[list[Path]]) -> None:
+    for first, second in zip(*wheels, strict=True):
+        with zipfile.ZipFile(first) as one, zipfile.ZipFile(second) as other:
+            assert one.namelist() == other.namelist()
+            assert [name for name in one.namelist() if one.read(name) != other.read(name)] == []
+        assert first.read_bytes() == second.read_bytes()
 
 
-@pytest.fixture(scope="module")
-def bill(wheels: list[Path]) -> dict[str, Any]:
-    with zipfile.ZipFile(wheels[0]) as wheel:
+@pytest.fixture(scope="module", params=[0, 1], ids=["constructs", "library"])
+def bill(wheels: list[list[Path]], request: pytest.FixtureRequest) -> dict[str, Any]:
+    with zipfile.ZipFile(wheels[0][request.param]) as wheel:
         [name] = [name for name in wheel.namelist() if ".dist-info/sboms/" in name]
         found: dict[str, Any] = json.loads(wheel.read(name))
         return found
@@ -162,11 +179,17 @@ def test_the_bill_of_materials_is_valid(bill: dict[str, Any]) -> None:
 
 def test_the_bill_lists_what_is_needed_and_what_is_brought_along(bill: dict[str, Any]) -> None:
     components = {one["name"]: one["version"] for one in bill["components"]}
-    assert components.pop("uplot") == json.loads((PROJECT / "package.json").read_text())["devDependencies"]["uplot"]
+    if bill["metadata"]["component"]["name"] == "cdk-dynamodb-counters":
+        script = json.loads((PROJECT / "package.json").read_text())["devDependencies"]
+        assert components.pop("uplot") == script["uplot"]
+        assert components.pop("dynamodb-counters") == project("lambdas")["version"]
+        # All that the asset holds, and what is only brought along.
+        assert {"aws-lambda-powertools", "jmespath", "typing-extensions", "jsii"} <= {*components}
+    else:
+        assert {"aws-lambda-powertools", "aws-cdk-lib", "click", "jsii"}.isdisjoint(components)
     lock = pinned("requirements.txt")
     assert components == {name: lock[name][2] for name in components}
-    # All that the asset holds, and what is only brought along.
-    assert {"aws-lambda-powertools", "jmespath", "typing-extensions", "botocore", "urllib3", "jsii"} <= {*components}
+    assert {"botocore", "urllib3", "tzdata"} <= {*components}
     assert {"pytest", "moto", "hatchling", "ruff"}.isdisjoint(components)
     known = {bill["metadata"]["component"]["bom-ref"], *(one["bom-ref"] for one in bill["components"])}
     assert {one for part in bill["dependencies"] for one in (part["ref"], *part["dependsOn"])} == known
@@ -174,8 +197,9 @@ def test_the_bill_lists_what_is_needed_and_what_is_brought_along(bill: dict[str,
 
 def oldest() -> dict[str, str]:
     """The lowest version of each dependency."""
-    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
-    found = (_REQUIREMENT.match(requirement) for requirement in project["dependencies"])
+    library = project("lambdas")
+    extras = [text for name in ("cli", "lambda") for text in library["optional-dependencies"][name]]
+    found = map(_REQUIREMENT.match, [*library["dependencies"], *extras, *project("infra")["dependencies"]])
     return {match[1]: match[2] for match in found if match}
 
 
@@ -220,17 +244,14 @@ def test_versions_that_differ_are_refused(head: str, tag: str | None, says: str)
 
 
 def test_the_changelog_begins_as_a_release_may() -> None:
-    version = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
-    release_check.check_versions(version, (PROJECT / "CHANGELOG.md").read_text(), None)
+    release_check.check_versions(project("lambdas")["version"], (PROJECT / "CHANGELOG.md").read_text(), None)
 
 
 def test_files_left_behind_are_found() -> None:
-    wheel = ["dynamodb_counters/testing/a.py", "cdk_dynamodb_counters-0.1.0.dist-info/licenses/LICENSE"]
+    wheel = ["counters_cli/a.py", "dynamodb_counters/testing/a.py", "dynamodb_counters-0.1.0.dist-info/METADATA"]
+    wheel += ["cdk_dynamodb_counters-0.1.0.dist-info/licenses/LICENSE"]
     left = ["tests/a.py", "dynamodb_counters/__pycache__/a.pyc", "dynamodb_counters/node_modules/a.js", "examples/a.py"]
     assert release_check.strangers([*wheel, *left], release_check._IN_WHEEL) == left
-    sdist = ["p-1/infra/cdk_dynamodb_counters/a.py", "p-1/LICENSE", "p-1/requirements.txt"]
-    left = ["p-1/infra/examples/a.py", "p-1/lambdas/other/a.py", "p-1/app.py", "p-1/docs/LICENSE"]
-    assert release_check.strangers([*sdist, *left], release_check._IN_SDIST) == left
 
 
 def test_only_the_tag_of_a_version_starts_a_release_which_has_the_fewest_permissions() -> None:

@@ -36,7 +36,7 @@ def dev(session: Session, command: Sequence[str], *, port: int) -> int:
     leaves nothing when Ctrl-C ends it. With a COMMAND, such as `-- pytest`: runs that against the deployed app, stops,
     and exits with its code.
 
-    Needs the extra `dev`: pip install 'cdk-dynamodb-counters[dev]'.
+    Needs the extra `dev`: pip install 'dynamodb-counters[dev]'.
     """
     if not Path("cdk.json").is_file():
         raise click.UsageError("there is no cdk.json here: go to the app's directory")

@@ -33,7 +33,7 @@ try:
     from moto.core.models import DEFAULT_ACCOUNT_ID
     from moto.dynamodb.models import dynamodb_backends
 except ImportError as missing:
-    needed = 'counters in memory need moto: pip install "cdk-dynamodb-counters[testing]"'
+    needed = 'counters in memory need moto: pip install "dynamodb-counters[testing]"'
     raise ImportError(needed) from missing
 
 __all__ = ["CountersInMemory", "QuarantinedRecordsError", "TestClock", "counters_in_memory"]

@@ -162,7 +162,7 @@ def test_without_app_or_emulator_it_says_what_to_do(tmp_path: Path, monkeypatch:
     assert mistake(run("dev")) == "error: there is no cdk.json here: go to the app's directory\n"
     (tmp_path / "cdk.json").write_text("{}")
     monkeypatch.setattr("counters_cli.emulator.find_spec", lambda _: None)
-    said = "error: the emulator is not installed: pip install 'cdk-dynamodb-counters[dev]'\n"
+    said = "error: the emulator is not installed: pip install 'dynamodb-counters[dev]'\n"
     assert mistake(run("dev")) == said
 
 
