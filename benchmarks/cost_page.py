@@ -36,7 +36,7 @@ WAYS: Final = {
     "one by one, counted every 5 s": Workload(1000, gather=5),
     "one by one, counted every second, as by default": Workload(1000),
 }
-"""The rows of the README."""
+"""The README has three of these rows."""
 
 
 def ratio(rate: float) -> float:
