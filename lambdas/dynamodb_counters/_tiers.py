@@ -21,10 +21,15 @@ from dynamodb_counters.errors import InvalidArgumentError
 DAY: Final = 86_400
 HOUR: Final = 3600
 MINUTE: Final = 60
-
 # 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z: buckets outside this range have no name.
 FIRST_SECOND: Final = -62_135_596_800
 LAST_SECOND: Final = 253_402_300_799
+TOTAL: Final = "total"  # The attribute of a bucket that holds the sum of its slots.
+
+_FIRST_MOMENT: Final = "0001-01-01T00:00"
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+_EPOCH_YEAR: Final = 1970
+_TEXT_LENGTHS: Final = {"M": 16, "H": 13, "D": 10, "N": 7}
 
 
 def utc(seconds: float) -> datetime:
@@ -32,18 +37,10 @@ def utc(seconds: float) -> datetime:
 
 
 def seconds_of(argument: str, moment: datetime) -> float:
-    """The seconds since 1970 of an aware datetime; a naive one is refused under the name `argument`."""
+    """Return the seconds since 1970 of an aware datetime; refuse a naive one under the name `argument`."""
     if not isinstance(moment, datetime) or moment.tzinfo is None:
         raise InvalidArgumentError(argument, moment, "a datetime with a time zone")
     return moment.timestamp()
-
-
-TOTAL: Final = "total"
-"""The attribute of a bucket that holds the sum of its slots."""
-
-_FIRST_MOMENT: Final = "0001-01-01T00:00"
-_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
-_EPOCH_YEAR: Final = 1970
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +60,7 @@ class Tier:
     item_bytes: int
 
     def locate(self, seconds: int) -> tuple[int, str]:
-        """The bucket and slot that count a moment."""
+        """Return the bucket and slot that count a moment."""
         bucket, rest = divmod(seconds, self.seconds)
         return bucket, self.slots[rest // self.slot_seconds]
 
@@ -71,22 +68,19 @@ class Tier:
         return bucket * self.seconds
 
     def end(self, bucket: int) -> int:
-        """The first second after a bucket."""
+        """Return the first second after a bucket."""
         return self.start(bucket) + self.seconds
 
     def text(self, bucket: int) -> str:
-        """The start of a bucket as keys spell it: string order is time order."""
+        """Return the start of a bucket as keys spell it: string order is time order."""
         return utc(self.start(bucket)).isoformat()[: _TEXT_LENGTHS[self.letter]]
 
     def parse(self, text: str) -> int:
-        """The bucket whose `text` this is."""
         moment = datetime.fromisoformat(f"{text}{_FIRST_MOMENT[len(text) :]}+00:00")
         return self.locate(round(moment.timestamp()))[0]
 
 
 class _Months(Tier):
-    """Months have no common length."""
-
     __slots__ = ()
 
     def locate(self, seconds: int) -> tuple[int, str]:
@@ -102,37 +96,29 @@ class _Months(Tier):
         return self.start(bucket) + monthrange(_EPOCH_YEAR + years, month + 1)[1] * DAY
 
 
-def _names(prefix: str, first: int, stop: int) -> tuple[str, ...]:
+def _slots(prefix: str, first: int, stop: int) -> tuple[str, ...]:
     return tuple(f"{prefix}{number:02d}" for number in range(first, stop))
 
 
-# "M" is taken by minutes, so months are "N".
-MINUTES: Final = Tier("minute", "M", MINUTE, 1, _names("s", 0, 60), 507)
-HOURS: Final = Tier("hour", "H", HOUR, MINUTE, _names("m", 0, 60), 579)
-DAYS: Final = Tier("day", "D", DAY, HOUR, _names("h", 0, 24), 723)
-MONTHS: Final[Tier] = _Months("month", "N", 31 * DAY, DAY, _names("d", 1, 32), 981)
-
-TIERS: Final = (MINUTES, HOURS, DAYS, MONTHS)
-"""Finest first."""
+# "M" is taken by minutes, so months, which have no common length, are "N".
+MINUTES: Final = Tier("minute", "M", MINUTE, 1, _slots("s", 0, 60), 507)
+HOURS: Final = Tier("hour", "H", HOUR, MINUTE, _slots("m", 0, 60), 579)
+DAYS: Final = Tier("day", "D", DAY, HOUR, _slots("h", 0, 24), 723)
+MONTHS: Final[Tier] = _Months("month", "N", 31 * DAY, DAY, _slots("d", 1, 32), 981)
+TIERS: Final = (MINUTES, HOURS, DAYS, MONTHS)  # Finest first.
+BY_NAME: Final = {tier.name: tier for tier in TIERS}
+BY_LETTER: Final = {tier.letter: tier for tier in TIERS}
 
 
 def tiers_up_to(precision: float, longest: float) -> tuple[Tier, ...]:
-    """The tier that has slots of a precision, then each whose buckets are shorter than the longest window."""
+    """Return the tier that has slots of a precision, then each whose buckets are shorter than the longest window."""
     finest, *coarser = (tier for tier in TIERS if tier.slot_seconds >= precision)
     return (finest, *(tier for tier in coarser if tier.seconds < longest))
 
 
-BY_NAME: Final = {tier.name: tier for tier in TIERS}
-BY_LETTER: Final = {tier.letter: tier for tier in TIERS}
-
-_TEXT_LENGTHS: Final = {"M": 16, "H": 13, "D": 10, "N": 7}
-
-
-_QUERY_OVERHEAD: Final = 0.5
-"""Read units that the thread and connection of one more Query are taken to cost."""
-
+_QUERY_OVERHEAD: Final = 0.5  # Read units that the thread and connection of one more Query are taken to cost.
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
 _READ_BYTES: Final = 4096
-"""https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +134,7 @@ class Interval:
 
     @classmethod
     def ending_at(cls, as_of: float, last: timedelta, precision: int = MINUTE) -> Interval:
-        """The interval of length `last` that ends with the unit of precision (seconds) holding `as_of`.
+        """Return the interval of length `last` that ends with the unit of precision (seconds) holding `as_of`.
 
         The unit is included whole, so a count as of now holds everything that has happened. Start and end each lie at
         most one unit after the requested ones.
@@ -161,7 +147,7 @@ class Interval:
 
     @classmethod
     def around(cls, start: float, end: float, precision: int) -> Interval:
-        """The shortest interval of whole units of precision (seconds) that holds another."""
+        """Return the shortest interval of whole units of precision (seconds) that holds another."""
         return cls(math.floor(start) // precision * precision, math.ceil(math.ceil(end) / precision) * precision)
 
 
@@ -178,7 +164,7 @@ class Span:
 
 
 def plan_queries(tiers: tuple[Tier, ...], interval: Interval) -> list[Span]:
-    """The cheapest Queries that cover an interval once; `tiers` are finest first, the finest has slots at both ends."""
+    """Return the cheapest Queries that cover an interval once; the finest tier, the first, has slots at both ends."""
     if interval.start >= interval.end:
         return []
     finest_only = [Span(tiers[0], interval)]
@@ -190,12 +176,12 @@ def plan_queries(tiers: tuple[Tier, ...], interval: Interval) -> list[Span]:
     if start >= end:
         return plan_queries(tuple(finer), interval)
     ends = (Interval(interval.start, start), Interval(end, interval.end))
-    at_the_ends = [span for part in ends for span in plan_queries(tuple(finer), part)]
-    return min([Span(coarsest, Interval(start, end)), *at_the_ends], finest_only, key=read_cost)
+    finer_spans = [span for part in ends for span in plan_queries(tuple(finer), part)]
+    return min([Span(coarsest, Interval(start, end)), *finer_spans], finest_only, key=read_cost)
 
 
 def read_cost(spans: Sequence[Span]) -> float:
-    """Read units of Queries over full buckets, eventually consistent: half of the started 4 KB, and their overhead."""
+    """Return the read units of Queries over full buckets: half of the started 4 KB, and their overhead."""
     sizes = [(last - first + 1) * span.tier.item_bytes for span in spans for first, last in [span.buckets]]
     return sum(_QUERY_OVERHEAD + math.ceil(size / _READ_BYTES) / 2 for size in sizes)
 
@@ -204,9 +190,9 @@ Period: TypeAlias = Literal["hour", "day", "week", "month", "year"]
 
 PERIODS: Final[tuple[str, ...]] = get_args(Period)
 MAX_STEPS: Final = 10_000
-
+ANCHORS: Final = "1 to 31 of months, else 1"
+# The shortest length of each period, in seconds; where clocks change, an hour less.
 _SHORTEST: Final = {"hour": HOUR, "day": DAY, "week": 7 * DAY, "month": 28 * DAY, "year": 365 * DAY}
-"""The shortest length of each period, in seconds; where clocks change, an hour less."""
 
 
 def time_zone(tz: str | tzinfo) -> tzinfo:
@@ -221,9 +207,6 @@ def time_zone(tz: str | tzinfo) -> tzinfo:
         raise InvalidArgumentError("tz", tz, hint) from None
 
 
-ANCHORS: Final = "1 to 31 of months, else 1"
-
-
 def require_anchor(anchor: int, period: object) -> None:
     """Refuse a first day that no month has, or that another period cannot have."""
     if type(anchor) is not int or not 1 <= anchor <= (31 if period == "month" else 1):
@@ -231,7 +214,7 @@ def require_anchor(anchor: int, period: object) -> None:
 
 
 def period_start(period: str, moment: float, zone: tzinfo, anchor: int = 1) -> int:
-    """The second at which the local period that holds a moment began."""
+    """Return the second at which the local period that holds a moment began."""
     if period == "hour":
         local = _local(math.floor(moment), zone)
         return math.floor(moment) - local.minute * 60 - local.second
@@ -242,7 +225,7 @@ def period_start(period: str, moment: float, zone: tzinfo, anchor: int = 1) -> i
 
 
 def periods(period: str, start: float, end: float, zone: tzinfo, anchor: int = 1) -> Iterator[int]:
-    """The seconds at which local periods begin: the first at or before `start`, the last before `end`."""
+    """Yield the seconds at which local periods begin: the first at or before `start`, the last before `end`."""
     begin = period_start(period, start, zone, anchor)
     day = _local(begin, zone).date()
     while begin < end:
@@ -256,7 +239,7 @@ def periods(period: str, start: float, end: float, zone: tzinfo, anchor: int = 1
 
 
 def steps(whole: Interval, step: timedelta | str, zone: tzinfo, anchor: int, precision: int) -> list[Interval]:
-    """Adjoining intervals on whole units of precision (seconds): of one length, or the periods of a calendar.
+    """Return adjoining intervals on whole units of precision (seconds): of one length, or the periods of a calendar.
 
     A calendar's first and last period are cut off at the ends of the whole.
     """
@@ -273,7 +256,7 @@ def steps(whole: Interval, step: timedelta | str, zone: tzinfo, anchor: int, pre
     if (whole.end - whole.start) / length > MAX_STEPS:
         raise InvalidArgumentError("step", step, f"a step that makes at most {MAX_STEPS} intervals")
     edges = sorted({whole.start, *(begin for begin in begins if begin > whole.start), whole.end})
-    return [Interval(one, two) for one, two in pairwise(edges)]
+    return [Interval(start, end) for start, end in pairwise(edges)]
 
 
 def _local(moment: float, zone: tzinfo) -> datetime:
