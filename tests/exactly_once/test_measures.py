@@ -271,6 +271,11 @@ def test_no_value_differs_from_its_bin_by_more_than_the_error(error: str) -> Non
         assert _is_within(bins.value_of(name), value, error), value
 
 
+def test_a_bin_has_a_name_and_a_value_with_as_many_digits_as_the_error_leaves() -> None:
+    bins = LogBins(Decimal("0.01"))
+    assert (bins.name_of(Decimal(250)), bins.value_of("277"), bins.name_of(-3)) == ("277", Decimal("250.787"), "n55")
+
+
 @pytest.mark.parametrize("error", ["0.001", "0.01", "0.5"])
 def test_the_bounds_of_bins_belong_to_the_lower_one(error: str) -> None:
     bins = LogBins(Decimal(error))

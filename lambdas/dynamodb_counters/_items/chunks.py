@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -19,17 +20,13 @@ from dynamodb_counters.errors import MalformedImageError
 
 Sign: TypeAlias = Literal["+", "-", "0"]
 """Sign of a row: accepted, taken back, or a tombstone."""
-
 Cells: TypeAlias = Sequence[Any]
 """Texts, or typed values in a column of kind ""; None where a row lacks the attribute."""
 
-MAX_NUMBER: Final = 999_999
-"""The last chunk of a bucket."""
-
+MAX_NUMBER: Final = 999_999  # The last chunk of a bucket.
 _VERSION: Final = 1
 _SIGNS: Final = frozenset(get_args(Sign))
-_SEPARATOR: Final = "\x7f"
-"""A character that JSON need not escape and that hardly any text has: DEL."""
+_SEPARATOR: Final = "\x7f"  # A character that JSON need not escape and that hardly any text has: DEL.
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +42,7 @@ class Chunk:
     batch: str
     rows: int
     columns: Mapping[str, tuple[str, Cells]]
-    signs: str = ""
-    """One per row; empty if all are accepted events."""
+    signs: str = ""  # One per row; empty if all are accepted events.
 
     def typed(self, name: str) -> list[TypedValue | None]:
         kind, cells = self.columns.get(name, ("", [None] * self.rows))
@@ -66,7 +62,7 @@ class Chunk:
 
 
 def chunk_key(event_name: str, part: str, start: int, number: int) -> tuple[str, str]:
-    """Partition and sort key of a chunk of the bucket that begins at `start`."""
+    """Return partition and sort key of a chunk of the bucket that begins at `start`."""
     begin = utc(max(start, FIRST_SECOND)).isoformat().replace("+00:00", "Z")
     return f"{PACK_PREFIX}{event_name}#{part}", f"{begin}#{number:06}"
 
@@ -76,17 +72,16 @@ def chunk_bucket(sk: str) -> str:
 
 
 def lost_rows(before: Chunk, after: Chunk) -> Chunk:
-    """Rows that a chunk had `before` some were taken out of it, and has no more."""
-    kept, lost = after.all_rows(), []
-    place = 0
+    """Return the rows that a chunk had `before` some were taken out of it, and has no more."""
+    remaining, rows = deque(after.all_rows()), list[Row]()
     for row in before.all_rows():
-        if place < len(kept) and row == kept[place]:
-            place += 1
+        if remaining and row == remaining[0]:
+            remaining.popleft()
         else:
-            lost.append(row)
-    names = dict.fromkeys(name for row in lost for name in row.values)
-    columns = {name: ("", [row.values.get(name) for row in lost]) for name in names}
-    return Chunk(before.batch, len(lost), columns, "".join([row.sign for row in lost]))
+            rows.append(row)
+    names = dict.fromkeys(name for row in rows for name in row.values)
+    columns = {name: ("", [row.values.get(name) for row in rows]) for name in names}
+    return Chunk(before.batch, len(rows), columns, "".join([row.sign for row in rows]))
 
 
 def encode_chunk(rows: Sequence[Row], batch: str) -> bytes:
@@ -100,7 +95,7 @@ def encode_chunk(rows: Sequence[Row], batch: str) -> bytes:
 
 
 def decode_chunk(value: Mapping[str, Any]) -> Chunk:
-    """The chunk of a typed attribute, binary or, in a stream record, base64; MalformedImageError if it holds none."""
+    """Return the chunk in a typed attribute, binary or, in a stream record, base64; MalformedImageError for others."""
     try:
         version, batch, rows, columns, *signs = json.loads(zlib.decompress(binary(value["B"])))
         if version != _VERSION or not isinstance(batch, str):
@@ -116,7 +111,7 @@ def decode_chunk(value: Mapping[str, Any]) -> Chunk:
 
 
 def _column(values: Sequence[Mapping[str, Any] | None]) -> Any:
-    """Texts joined if they can be taken apart again, which takes less and decodes faster; else kind and cells."""
+    """Return texts joined if they can be taken apart again, shorter and faster to decode; else kind and cells."""
     kinds = {kind for value in values if value is not None for kind in value}
     if kinds not in ({"S"}, {"N"}):
         return ["", values]
@@ -132,7 +127,7 @@ def _cells(column: Any) -> tuple[str, Cells]:
     kind, cells = ("S", column) if isinstance(column, str) else column
     if kind and isinstance(cells, str):
         return kind, cells.split(_SEPARATOR)
-    right = str if kind else dict
-    if kind not in ("S", "N", "") or not all(cell is None or isinstance(cell, right) for cell in cells):
+    kinds = (str if kind else dict, type(None))
+    if kind not in ("S", "N", "") or not all(isinstance(cell, kinds) for cell in cells):
         raise ValueError(f"a column of kind {kind!r:.20} holds other cells")
     return kind, list(cells)

@@ -20,12 +20,17 @@ from dynamodb_counters._items.keys import DEFAULT_MARK, DERIVED_MARK, derivation
 from dynamodb_counters._items.schema import MAX_NUMBER_DIGITS
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
 
-Image: TypeAlias = Mapping[str, Mapping[str, Any]]
-"""An item as a stream record holds it: attribute name to ``{type: value}``."""
-
 TypedValue: TypeAlias = Mapping[str, Any]
+Image: TypeAlias = Mapping[str, TypedValue]
+"""An item as a stream record holds it: attribute name to ``{type: value}``."""
+Predicate: TypeAlias = Callable[[Image], bool]
+Operand: TypeAlias = str | int | Decimal | bool
 
 LIST_MARK: Final = "[]"
+_COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    **{name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
+    "begins_with": str.startswith,
+}
 
 
 def is_plain(field: str) -> bool:
@@ -34,7 +39,7 @@ def is_plain(field: str) -> bool:
 
 
 def reader(path: str, *, literal: bool = False) -> Callable[[Image], TypedValue | None]:
-    """A function that finds an attribute's typed value, or None."""
+    """Return a function that finds an attribute's typed value, or None."""
     first, *rest = [path] if literal else path.split(".")
     if not rest:
         return lambda image: image.get(first)
@@ -76,11 +81,7 @@ def number_reader(path: str, *, literal: bool = False, default: Number | None = 
 
 
 def text_reader(field: str, *, literal: bool = False) -> Callable[[Image], str]:
-    """A function that reads the text a string or number has in a key, or what is derived of it.
-
-    >>> text_reader("at:day")({"at": {"S": "2026-11-20T23:30:00-01:00"}}), text_reader("plan?none")({})
-    ('2026-11-21', 'none')
-    """
+    """Return a function that reads the text a string or number has in a key, or what is derived of it."""
     path, name, default = (field, "", None) if literal else parts_of(field)
     find, derived = reader(path, literal=literal), derivation(name)
 
@@ -88,8 +89,7 @@ def text_reader(field: str, *, literal: bool = False) -> Callable[[Image], str]:
         value = find(image)
         if default is not None and is_absent(value):
             return default
-        there = present(value, path)
-        return _text(there, path) if derived is None else derived.text(there)
+        return _text(present(value, path), path) if derived is None else derived.text(present(value, path))
 
     if path != field or (not literal and "." in path):
         return read_any
@@ -106,7 +106,7 @@ def text_reader(field: str, *, literal: bool = False) -> Callable[[Image], str]:
 
 
 def texts_reader(path: str) -> Callable[[Image], list[str]]:
-    """A function that reads the text of each different member of a list or set; the path ends in ``[]``."""
+    """Return a function that reads the text of each different member of a list or set; the path ends in ``[]``."""
     find = reader(path.removesuffix(LIST_MARK))
 
     def read(image: Image) -> list[str]:
@@ -139,15 +139,6 @@ def _text(value: TypedValue, path: str) -> str:
     raise MalformedImageError(f"attribute {path!r} is neither a string nor a number, which a key needs")
 
 
-Predicate: TypeAlias = Callable[[Image], bool]
-Operand: TypeAlias = str | int | Decimal | bool
-
-_COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    **{name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
-    "begins_with": str.startswith,
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Condition:
     """A test of an item, built by `Attr` and combined with ``&``, ``|`` and ``~``.
@@ -160,11 +151,6 @@ class Condition:
         The attribute tested; None for ``and``, ``or`` and ``not``.
     operands : tuple
         Values to compare with, or the combined conditions.
-
-    Examples
-    --------
-    >>> (Attr("status").eq("paid") & ~Attr("test").exists()).operator
-    'and'
     """
 
     operator: str
@@ -223,6 +209,7 @@ class Attr:
     --------
     >>> Attr("bytes").gt(0)
     Condition(operator='gt', attribute='bytes', operands=(0,))
+    >>> is_paid = Attr("status").eq("paid") & ~Attr("test").exists()
     """
 
     name: str
@@ -288,7 +275,7 @@ class Attr:
 
 
 def compile_condition(condition: Condition, *, literal: bool = False) -> Predicate:
-    """A function that tests an item image; `literal` as for `reader`."""
+    """Return a function that tests an item image; `literal` as for `reader`."""
     name, attribute = condition.operator, condition.attribute
     if name in ("and", "or"):
         parts = [compile_condition(part, literal=literal) for part in condition.operands]

@@ -9,6 +9,7 @@ import base64
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow
 from enum import Enum
@@ -21,37 +22,33 @@ from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
 
 Number: TypeAlias = int | Decimal
 
+# Adds DynamoDB numbers without rounding: their range, 1E-130 to 9.9…E+125, takes fewer than 300 digits.
 EXACT = Context(prec=300, Emax=999, Emin=-999, traps=[Inexact, InvalidOperation, Overflow])
-"""Adds DynamoDB numbers without rounding: their range, 1E-130 to 9.9…E+125, takes fewer than 300 digits."""
-
-_BEYOND = 10**MAX_NUMBER_DIGITS
-_NUMBER: Final = re.compile(rf"-?(?=[0-9.]{{1,{MAX_NUMBER_DIGITS}}}$)[0-9]+(\.[0-9]+)?", re.ASCII)
 LARGEST_EXPONENT = 125
 SMALLEST_EXPONENT = -130
+_BEYOND = 10**MAX_NUMBER_DIGITS
+_NUMBER: Final = re.compile(rf"-?(?=[0-9.]{{1,{MAX_NUMBER_DIGITS}}}$)[0-9]+(\.[0-9]+)?", re.ASCII)
 
 
 def parse_number(text: str) -> Number:
-    """The number of ``{"N": text}``; MalformedImageError for text that is not a finite number."""
+    """Return the number of ``{"N": text}``; MalformedImageError for text that is not a finite number."""
     try:
         return int(text)
     except ValueError:
         pass
-    try:
+    with suppress(DecimalException):
         value = Decimal(text)
-    except DecimalException:
-        value = Decimal("NaN")
-    if not value.is_finite():
-        raise MalformedImageError(f"{text!r:.80} is not a finite number")
-    return value
+        if value.is_finite():
+            return value
+    raise MalformedImageError(f"{text!r:.80} is not a finite number")
 
 
 def format_number(value: Number) -> str:
-    """The canonical text of a finite number, the same for equal numbers: no exponent, no trailing zeros."""
+    """Return the canonical text of a finite number, the same for equal numbers: no exponent, no trailing zeros."""
     if isinstance(value, int):
         return str(int(value))
     text = format(value, "f")
-    if "." in text:
-        text = text.rstrip("0").rstrip(".")
+    text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text in ("-0", "") else text
 
 
@@ -78,7 +75,7 @@ def fits(*values: Number) -> bool:
 
 
 def whole(number: Number) -> Number:
-    """The same number, as `int` if it is whole."""
+    """Return the same number, as `int` if it is whole."""
     return int(number) if number == int(number) else number
 
 
@@ -87,12 +84,12 @@ def typed_number(value: Number) -> dict[str, str]:
 
 
 def typed_text(text: str) -> dict[str, str]:
-    """A text of a key; one that is a number can be read as either."""
+    """Return a text of a key with its type; one that is a number can be read as either."""
     return {"S": text, "N": text} if _NUMBER.fullmatch(text) else {"S": text}
 
 
 def read_number(item: Mapping[str, Any], name: str) -> Number:
-    """A number attribute of a typed item; 0 if it is missing."""
+    """Return a number attribute of a typed item; 0 if it is missing."""
     return whole(parse_number(item[name]["N"])) if name in item else 0
 
 
@@ -100,15 +97,13 @@ def significant_digits(value: Decimal) -> str:
     return "".join(map(str, value.as_tuple().digits)).strip("0")
 
 
-_FIRST_AMBIGUOUS: Final = 2.0**53
-"""From here on, neighboring integers share a float."""
-
+_FIRST_AMBIGUOUS: Final = 2.0**53  # From here on, neighboring integers share a float.
+# Every decimal of so many digits survives as a float; one with more is the result of arithmetic: 0.1 + 0.2.
 _FLOAT_DIGITS: Final = 15
-"""Every decimal of so many digits survives as a float; one with more is the result of arithmetic: 0.1 + 0.2."""
 
 
 def converted(name: str, value: Any) -> Any:
-    """The value itself, or what stands for it; `name` is the attribute, for errors."""
+    """Return the value itself, or what stands for it; `name` is the attribute, for errors."""
     if isinstance(value, Enum):
         return converted(name, value.value)
     if isinstance(value, datetime):
@@ -116,7 +111,14 @@ def converted(name: str, value: Any) -> Any:
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, float):
-        return _number(name, value)
+        if value.is_integer() and abs(value) < _FIRST_AMBIGUOUS:
+            return int(value)
+        # Subclasses such as NumPy's print themselves otherwise.
+        number = Decimal(float.__repr__(value))
+        if len(significant_digits(number)) > _FLOAT_DIGITS:
+            allowed = f"a float of at most {_FLOAT_DIGITS} digits, which is exact: round it, or pass a Decimal or int"
+            raise InvalidArgumentError(name, value, allowed)
+        return whole(require_storable(name, number))
     # Not by its class: cold starts need not wait for that import.
     is_uuid = any((kind.__module__, kind.__name__) == ("uuid", "UUID") for kind in type(value).__mro__)
     return str(value) if is_uuid else value
@@ -132,19 +134,8 @@ def _moment(name: str, value: datetime) -> str:
         raise InvalidArgumentError(name, value, "a moment in the years 1 to 9999 of UTC") from None
 
 
-def _number(name: str, value: float) -> Number:
-    if value.is_integer() and abs(value) < _FIRST_AMBIGUOUS:
-        return int(value)
-    # Subclasses such as NumPy's print themselves otherwise.
-    number = Decimal(float.__repr__(value))
-    if len(significant_digits(number)) > _FLOAT_DIGITS:
-        allowed = f"a float of at most {_FLOAT_DIGITS} digits, which is exact: round it, or pass a Decimal or int"
-        raise InvalidArgumentError(name, value, allowed)
-    return whole(require_storable(name, number))
-
-
 def plain_value(value: Mapping[str, Any]) -> Any:
-    """Numbers as int or Decimal, binary as bytes, lists, maps and sets as such."""
+    """Return numbers as int or Decimal, binary as bytes, lists, maps and sets as such."""
     [(kind, content)] = value.items()
     plain: Any = content  # S and BOOL
     match kind:
@@ -164,12 +155,12 @@ def plain_value(value: Mapping[str, Any]) -> Any:
 
 
 def value_text(value: Mapping[str, Any]) -> str:
-    """A typed value as its sender wrote it, for messages: null as such."""
+    """Return a typed value as its sender wrote it, for messages: null as such."""
     return "null" if value.keys() <= {"NULL"} else f"{plain_value(value)!r:.80}"
 
 
 def binary(content: str | bytes) -> bytes:
-    """Binary as bytes: in a stream record, and within a chunk, it is base64 text."""
+    """Return binary as bytes: in a stream record, and within a chunk, it is base64 text."""
     return base64.b64decode(content) if isinstance(content, str) else bytes(content)
 
 
@@ -177,17 +168,15 @@ def base64_text(content: str | bytes | bytearray) -> str:
     return content if isinstance(content, str) else base64.b64encode(bytes(content)).decode()
 
 
+# Stands for the empty string, which DynamoDB refuses in keys; escapes never consist of a bare "%".
 EMPTY: Final = "%"
-"""Stands for the empty string, which DynamoDB refuses in keys; escapes never consist of a bare ``%``."""
-
 LAST_CHARACTER: Final = "\U0010ffff"
-
 UNSAFE: Final = re.compile(r"[%#\x00-\x1f\x7f]")
 _ESCAPES: Final = {code: f"%{code:02X}" for code in (*range(0x20), ord("%"), ord("#"), 0x7F)}
 
 
 def key_text(name: str, value: object) -> str:
-    """The unescaped text of a value; the number 1 and the string "1" share one. `name` is the field, for errors."""
+    """Return the unescaped text of a value, one of the number 1 and the string "1"; `name` is the field, for errors."""
     if type(value) not in (str, int, Decimal):
         value = converted(name, value)
     if isinstance(value, str):
@@ -200,7 +189,7 @@ def key_text(name: str, value: object) -> str:
 
 
 def escape(text: str) -> str:
-    """Text without ``#`` and control characters, never empty: ``50%#1`` is ``50%25%231``."""
+    """Return text without ``#`` and control characters, never empty: ``50%#1`` is ``50%25%231``."""
     return (text.translate(_ESCAPES) if UNSAFE.search(text) else text) or EMPTY
 
 
@@ -217,37 +206,32 @@ _LEAP: Final = re.compile(r":60([.,]\d+)?([Zz]|[+-].*)\Z", re.DOTALL)
 
 
 def event_seconds(value: Mapping[str, Any]) -> int:
-    """The time of a typed attribute in whole seconds, rounded down; numbers from 10^11 on are milliseconds."""
+    """Return the time of a typed attribute in whole seconds, rounded down; numbers from 10^11 on are milliseconds."""
     # A number in a key is both.
     if "S" in value and "N" not in value:
         # Not timestamp(): far from 1970, a float rounds the last microsecond of a second up to the next.
         since = _moment_of(value["S"]) - _EPOCH
         seconds = since.days * DAY + since.seconds
+    elif "N" in value:
+        number = parse_number(value["N"])
+        if not -_FIRST_MICROSECONDS < number < _FIRST_MICROSECONDS:
+            raise MalformedImageError(f"{number} is neither epoch seconds nor milliseconds")
+        seconds = math.floor(number) // (1 if -_FIRST_MILLISECONDS < number < _FIRST_MILLISECONDS else 1000)
     else:
-        seconds = _number_seconds(value)
+        raise MalformedImageError(f"{value_text(value)} is not a time: expected a string or a number")
     if not FIRST_SECOND <= seconds <= LAST_SECOND:
         raise MalformedImageError(f"{value_text(value)} is not in the years 1 to 9999 of UTC")
     return seconds
 
 
 def canonical_time(text: str) -> str:
-    """The text that its moment has as a `datetime`; digits finer than microseconds stay, as events may differ in them.
-
-    >>> canonical_time("2026-11-20T11:00:00.000+01:00"), canonical_time("2026-11-20T10:00:00.0000001Z")
-    ('2026-11-20T10:00:00Z', '2026-11-20T10:00:00.0000001Z')
-    """
-    found, finer = str(converted("time", _moment_of(text))), _FINER.search(text)
-    if finer is None:
-        return found
-    return f"{found[:-1]}{'' if '.' in found else '.000000'}{finer[1]}Z"
+    """Return the text of its moment as a `datetime`; digits finer than microseconds stay, as events differ in them."""
+    moment, finer = _moment("time", _moment_of(text)), _FINER.search(text)
+    return moment if finer is None else f"{moment[:-1]}{'' if '.' in moment else '.000000'}{finer[1]}Z"
 
 
 def sortable_time(text: str) -> str:
-    """A canonical text with nine digits of a second, so that texts sort as their moments.
-
-    >>> sortable_time("2026-11-20T10:00:00Z")
-    '2026-11-20T10:00:00.000000000Z'
-    """
+    """Return a canonical text with nine digits of a second, so that texts sort as their moments."""
     seconds, _, fraction = text.removesuffix("Z").partition(".")
     return f"{seconds}.{fraction:0<9}Z"
 
@@ -260,18 +244,6 @@ def _moment_of(text: str) -> datetime:
         reason = "is a leap second, which no count can hold" if _LEAP.search(text) else "is not an ISO 8601 time"
         raise MalformedImageError(f"{text!r:.80} {reason}") from None
     if moment.tzinfo is None:
-        hint = "so its moment is ambiguous; write ...Z or +02:00"
-        raise MalformedImageError(f"{text!r:.80} has no offset from UTC, {hint}")
+        reason = "has no offset from UTC, so its moment is ambiguous; write ...Z or +02:00"
+        raise MalformedImageError(f"{text!r:.80} {reason}")
     return moment
-
-
-def _number_seconds(value: Mapping[str, Any]) -> int:
-    text = value.get("N")
-    if text is None:
-        raise MalformedImageError(f"{value_text(value)} is not a time: expected a string or a number")
-    number = parse_number(text)
-    if -_FIRST_MILLISECONDS < number < _FIRST_MILLISECONDS:
-        return math.floor(number)
-    if -_FIRST_MICROSECONDS < number < _FIRST_MICROSECONDS:
-        return math.floor(number) // 1000
-    raise MalformedImageError(f"{number} is neither epoch seconds nor milliseconds")

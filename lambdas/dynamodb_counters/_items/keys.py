@@ -1,8 +1,8 @@
 """Derived fields: texts that a field of a group makes of an attribute, as the marks after its path say. Pure.
 
 ``at:day`` is the day of a time and ``at:15m`` its quarter of an hour, ``status:class`` the class of a number such as
-2xx, ``ms:log0.01`` its bin, ``ms:order`` a text in its order; ``plan?none`` says which text
-stands for an attribute that is missing or null.
+2xx, ``ms:log0.01`` its bin, ``ms:order`` a text in its order; ``plan?none`` says which text stands for an attribute
+that is missing or null.
 
 In a text in the order of numbers ``o`` is 0, ``p`` begins those above and ``n`` those below: then the exponent in three
 digits, from the least one up, and the digits; below 0 their complements and ``~``. A time is ``t`` and its UTC moment.
@@ -23,48 +23,30 @@ from decimal import Context, Decimal
 from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
 
-from dynamodb_counters._items.conversions import (
-    SMALLEST_EXPONENT,
-    UNSAFE,
-    Number,
-    escape,
-    event_seconds,
-    key_text,
-    parse_number,
-    significant_digits,
-    unescape,
-    value_text,
-    whole,
-)
+from dynamodb_counters._items import conversions
+from dynamodb_counters._items.conversions import UNSAFE, Number, escape, event_seconds, key_text, parse_number
 from dynamodb_counters._tiers import BY_NAME, DAYS, HOURS, MINUTES, Tier
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
 
 LEAST_ERROR: Final = Decimal("0.001")
 MOST_ERROR: Final = Decimal("0.5")
 _ERROR: Final = re.compile(r"0\.\d*[1-9]", re.ASCII)
-
+# The part of the error that bins take; the rest is for the digits that are left out of their values.
+_BINNED: Final = Decimal("0.999")
 _ZERO: Final = "zero"
 _NEGATIVE: Final = "n"
 _NAME: Final = re.compile(rf"{_ZERO}|{_NEGATIVE}?(0|-?[1-9]\d{{0,5}})", re.ASCII)
 _EXACT: Final = Context(prec=40)
 
-_ROUNDED: Final = Decimal("0.999")
-"""The part of the error that bins take; the rest is for the digits that are not shown of their values."""
-
 
 class LogBins:
-    """The bins of a relative error.
-
-    >>> bins = LogBins(Decimal("0.01"))
-    >>> bins.name_of(Decimal(250)), bins.value_of("277"), bins.name_of(Decimal(-3))
-    ('277', Decimal('250.787'), 'n55')
-    """
+    """The bins of a relative error."""
 
     def __init__(self, error: Decimal) -> None:
-        taken = error * _ROUNDED
-        self._growth = _EXACT.divide(1 + taken, 1 - taken)
+        part = error * _BINNED
+        self._growth = _EXACT.divide(1 + part, 1 - part)
         self._log = math.log(self._growth)
-        self._shown = Context(prec=4 - error.adjusted())
+        self._rounding = Context(prec=4 - error.adjusted())
         self._bound = cache(lambda index: _EXACT.power(self._growth, index))
         self.name_of = lru_cache(maxsize=4096)(self._name_of)
 
@@ -78,16 +60,15 @@ class LogBins:
         return f"{_NEGATIVE if value < 0 else ''}{index}"
 
     def value_of(self, name: str) -> Decimal:
-        """The number that stands for all values of a bin."""
+        """Return the number that stands for all values of a bin."""
         if name == _ZERO:
             return Decimal(0)
-        size = _EXACT.divide(2 * self._bound(int(name.removeprefix(_NEGATIVE))), 1 + self._growth)
-        shown = self._shown.plus(size)
-        return -shown if name.startswith(_NEGATIVE) else shown
+        middle = _EXACT.divide(2 * self._bound(int(name.removeprefix(_NEGATIVE))), 1 + self._growth)
+        size = self._rounding.plus(middle)
+        return -size if name.startswith(_NEGATIVE) else size
 
 
 log_bins: Final = cache(LogBins)
-
 
 _MOST: Final = 255
 _CLASS: Final = re.compile("[1-9]xx")
@@ -96,7 +77,7 @@ _TEXT: Final = re.compile(r"o|[np]\d{3}\d+~?|t\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d
 
 
 def ordered_text(value: Mapping[str, Any]) -> str:
-    """The text of a typed number, such as ``p13112`` of 12, or of a time in ISO 8601."""
+    """Return the text of a typed number, such as ``p13112`` of 12, or of a time in ISO 8601."""
     if "N" not in value:
         event_seconds(value)
         moment = datetime.fromisoformat(value["S"]).astimezone(UTC).replace(tzinfo=None)
@@ -104,11 +85,8 @@ def ordered_text(value: Mapping[str, Any]) -> str:
     number = Decimal(parse_number(value["N"]))
     if not number:
         return "o"
-    digits = significant_digits(number)
-    place = number.adjusted() - SMALLEST_EXPONENT
-    if number > 0:
-        return f"p{place:03d}{digits}"
-    return f"n{_MOST - place:03d}{digits.translate(_COMPLEMENTS)}~"
+    digits, place = conversions.significant_digits(number), number.adjusted() - conversions.SMALLEST_EXPONENT
+    return f"p{place:03d}{digits}" if number > 0 else f"n{_MOST - place:03d}{digits.translate(_COMPLEMENTS)}~"
 
 
 def value_of(text: str) -> Number | datetime:
@@ -119,19 +97,14 @@ def value_of(text: str) -> Number | datetime:
     is_negative, place, digits = text.startswith("n"), int(text[1:4]), text[4:].rstrip("~")
     if is_negative:
         place, digits = _MOST - place, digits.translate(_COMPLEMENTS)
-    exponent = place + SMALLEST_EXPONENT - len(digits) + 1
-    return whole(Decimal((int(is_negative), tuple(map(int, digits)), exponent)))
+    exponent = place + conversions.SMALLEST_EXPONENT - len(digits) + 1
+    return conversions.whole(Decimal((int(is_negative), tuple(map(int, digits)), exponent)))
 
 
 DERIVED_MARK: Final = ":"
 DEFAULT_MARK: Final = "?"
-
-ORDER: Final = "order"
-"""The derivation of a text that is in the order of numbers or times."""
-
-LOG: Final = "log"
-"""Begins the derivation of a bin, which its relative error ends."""
-
+ORDER: Final = "order"  # The derivation of a text that is in the order of numbers or times.
+LOG: Final = "log"  # Begins the derivation of a bin, which its relative error ends.
 _STRETCHED: Final = {"m": MINUTES, "h": HOURS, "d": DAYS}
 _STRETCH: Final = re.compile(r"([1-9]\d{0,3})([mhd])", re.ASCII)
 
@@ -145,29 +118,29 @@ class Derivation(NamedTuple):
 
 
 def parts_of(field: str) -> tuple[str, str, str | None]:
-    """The path of a field, the name of its derivation or "", and its default."""
-    marked, is_defaulted, default = field.partition(DEFAULT_MARK)
-    path, _, derived = marked.partition(DERIVED_MARK)
-    return path, derived, default if is_defaulted else None
+    """Return the path of a field, the name of its derivation or "", and its default."""
+    start, mark, default = field.partition(DEFAULT_MARK)
+    path, _, derivation_name = start.partition(DERIVED_MARK)
+    return path, derivation_name, default if mark else None
 
 
-def is_time(derived: str) -> bool:
-    return derived in BY_NAME or _STRETCH.fullmatch(derived) is not None
+def is_time(name: str) -> bool:
+    return name in BY_NAME or _STRETCH.fullmatch(name) is not None
 
 
 def tier_of(field: str) -> Tier | None:
-    """The unit of the time that a field is, unless it has a default."""
-    _, derived, default = parts_of(field)
-    return BY_NAME.get(derived) if default is None else None
+    """Return the unit of the time that a field is, unless it has a default."""
+    _, name, default = parts_of(field)
+    return BY_NAME.get(name) if default is None else None
 
 
 def expected_text(field: str, text: str) -> str | None:
-    """The texts that a derived field can be, in words, if this is none of them; else None, as for other fields."""
-    _, derived, default = parts_of(field)
-    found = derivation(derived)
-    if found is None or text == default or found.makes(text):
+    """Return the texts that a derived field can be, in words, if this is none of them; None of any other field."""
+    _, name, default = parts_of(field)
+    rule = derivation(name)
+    if rule is None or text == default or rule.makes(text):
         return None
-    return found.words if default is None else f"{found.words}, or {default!r}"
+    return rule.words if default is None else f"{rule.words}, or {default!r}"
 
 
 @lru_cache(maxsize=1024)
@@ -186,12 +159,12 @@ def derivation(name: str) -> Derivation | None:
 def _class_of(value: Mapping[str, Any]) -> str:
     text = f"{int(parse_number(value['N'])) // 100}xx" if "N" in value else ""
     if not _CLASS.fullmatch(text):
-        raise MalformedImageError(f"{value_text(value)} is no number from 100 to below 1000")
+        raise MalformedImageError(f"{conversions.value_text(value)} is no number from 100 to below 1000")
     return text
 
 
 def _of_time(tier: Tier, units: int = 1) -> Derivation:
-    """So many units of time, counted from 1970 on; named like the unit that it begins with."""
+    """Return the derivation of so many units of time, counted from 1970 on; named like the first of them."""
     start, words = tier.text(0), f"the start of {units} UTC {tier.name}s"
     if units == 1:
         start, words = "2026-11-20T00:00"[: len(start)], f"a UTC {tier.name}"
@@ -216,7 +189,7 @@ def _of_bins(error: str) -> Derivation | None:
 
     def text(value: Mapping[str, Any]) -> str:
         if "N" not in value:
-            raise MalformedImageError(f"{value_text(value)} is no number")
+            raise MalformedImageError(f"{conversions.value_text(value)} is no number")
         return bins.name_of(parse_number(value["N"]))
 
     return Derivation(text, _NAME.fullmatch, "a bin such as '277' or 'zero'")
@@ -224,7 +197,6 @@ def _of_bins(error: str) -> Derivation | None:
 
 DELIMITER: Final = "#"
 HASH_MARKER: Final = "%~"
-
 _HASH_CHARACTERS: Final = 43  # a SHA-256 in unpadded base64
 _FIELD: Final = (
     r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*)*(\[\])?"
@@ -250,8 +222,12 @@ class KeyTemplate:
     """
 
     def __init__(self, text: str, max_bytes: int, argument: str = "template") -> None:
-        self._parts = _split(argument, text)
+        matches = [_PART.fullmatch(part) for part in text.split(DELIMITER)] if isinstance(text, str) and text else []
+        self._parts = [(match[1], match[2] or "") for match in matches if match is not None]
         self.fields = tuple(field for _, field in self._parts if field)
+        are_fields = len({*self.fields}) == len(self.fields) and all(map(is_field, self.fields))
+        if not self._parts or len(self._parts) < len(matches) or not are_fields:
+            raise InvalidArgumentError(argument, text, _EXPECTED)
         if len(text.encode()) > max_bytes - len(HASH_MARKER) - _HASH_CHARACTERS:
             raise InvalidArgumentError(argument, text, f"well under {max_bytes} bytes")
         self.text, self.max_bytes, self.prefix = text, max_bytes, text.partition("{")[0]
@@ -261,43 +237,44 @@ class KeyTemplate:
         self._pattern = re.compile(DELIMITER.join(pattern), re.DOTALL)
 
     def render(self, values: Mapping[str, object]) -> str:
-        """The key of some values: a str, int or Decimal per field; other values are ignored."""
+        """Return the key of a str, int or Decimal per field; other values are ignored."""
         try:
             return self.render_texts([key_text(name, values[name]) for name in self.fields])
         except KeyError as error:
             raise InvalidArgumentError(str(error.args[0]), None, f"a value for {self.text!r}") from None
 
     def render_texts(self, texts: list[str]) -> str:
-        """The key of unescaped texts, one per field in the order of `fields`."""
+        """Return the key of unescaped texts, one per field in the order of `fields`."""
         if not texts:
             return self.prefix
         if UNSAFE.search("".join(texts)) or "" in texts:
             texts = [escape(text) for text in texts]
-        return _shorten(self._format % tuple(texts), self.max_bytes)
+        key = self._format % tuple(texts)
+        if len(key) * 4 <= self.max_bytes or len(encoded := key.encode()) <= self.max_bytes:
+            return key
+        digest = base64.urlsafe_b64encode(hashlib.sha256(encoded).digest()).decode().rstrip("=")
+        start = encoded[: self.max_bytes - len(HASH_MARKER) - len(digest)].decode(errors="ignore")
+        return f"{start}{HASH_MARKER}{digest}"
 
     def parse(self, key: str) -> dict[str, str]:
-        """The text of each field of a rendered key; MalformedImageError if it is hashed or of another template."""
+        """Return each field's text in a rendered key; MalformedImageError if it is hashed or of another template."""
         match = None if is_hashed(key) else self._pattern.fullmatch(key)
         if match is None:
             raise MalformedImageError(f"{key!r} does not match {self.text!r}, or holds a hash of its values")
         try:
-            return {name: unescape(text) for name, text in zip(self.fields, match.groups(), strict=True)}
+            return {name: conversions.unescape(text) for name, text in zip(self.fields, match.groups(), strict=True)}
         except UnicodeDecodeError:
             raise MalformedImageError(f"{key!r} holds escapes that are not valid UTF-8") from None
 
     def match(self, key: str) -> dict[str, str] | None:
-        """The text of each field of a key that other code wrote, unescaped; None if the key has another form.
+        """Return each field's text in a key that other code wrote, unescaped; None if the key has another form."""
+        match = self._pattern.fullmatch(key)
+        return None if match is None else dict(zip(self.fields, match.groups(), strict=True))
 
-        >>> KeyTemplate("ACCOUNT#{account}", 2048).match("ACCOUNT#50%")
-        {'account': '50%'}
-        """
-        found = self._pattern.fullmatch(key)
-        return None if found is None else dict(zip(self.fields, found.groups(), strict=True))
-
-    def overlaps(self, other: KeyTemplate) -> bool:
+    def overlaps(self, template: KeyTemplate) -> bool:
         """Whether some values could render the same key from both templates."""
         # Values hold no "#", so keys are equal only part by part.
-        return len(self._parts) == len(other._parts) and all(map(_parts_overlap, self._parts, other._parts))
+        return len(self._parts) == len(template._parts) and all(map(_parts_overlap, self._parts, template._parts))
 
 
 key_template: Final = lru_cache(maxsize=1024)(KeyTemplate)
@@ -305,11 +282,10 @@ key_template: Final = lru_cache(maxsize=1024)(KeyTemplate)
 
 def is_field(name: str) -> bool:
     """Whether a template may have a field of this name."""
-    path, derived, _ = parts_of(name)
-    is_known = not derived or derivation(derived) is not None
+    path, derivation_name, _ = parts_of(name)
+    is_derivable = not derivation_name or derivation(derivation_name) is not None
     # Members of a list have no marks.
-    is_fit = name == path or "[]" not in path
-    return re.fullmatch(_FIELD, name) is not None and is_known and is_fit
+    return re.fullmatch(_FIELD, name) is not None and is_derivable and (name == path or "[]" not in path)
 
 
 def is_hashed(key: str) -> bool:
@@ -317,29 +293,9 @@ def is_hashed(key: str) -> bool:
     return HASH_MARKER in key
 
 
-def _split(argument: str, text: str) -> list[tuple[str, str]]:
-    """The parts of a template between its delimiters: a literal, and the field after it or ""."""
-    found = [_PART.fullmatch(part) for part in text.split(DELIMITER)] if isinstance(text, str) and text else []
-    parts = [(match[1], match[2] or "") for match in found if match is not None]
-    fields = [field for _, field in parts if field]
-    if not parts or len(parts) < len(found) or len({*fields}) < len(fields) or not all(map(is_field, fields)):
-        raise InvalidArgumentError(argument, text, _EXPECTED)
-    return parts
-
-
-def _shorten(key: str, max_bytes: int) -> str:
-    if len(key) * 4 <= max_bytes or len(encoded := key.encode()) <= max_bytes:
-        return key
-    digest = base64.urlsafe_b64encode(hashlib.sha256(encoded).digest()).decode().rstrip("=")
-    kept = encoded[: max_bytes - len(HASH_MARKER) - len(digest)].decode(errors="ignore")
-    return f"{kept}{HASH_MARKER}{digest}"
-
-
-def _parts_overlap(one: tuple[str, str], two: tuple[str, str]) -> bool:
-    (first, first_open), (second, second_open) = one, two
-    if first_open and second_open:
-        return first.startswith(second) or second.startswith(first)
-    # A value is never empty in a key: "A#{x}" does not render "A#".
-    if first_open:
-        return second != first and second.startswith(first)
-    return first != second and first.startswith(second) if second_open else first == second
+def _parts_overlap(first: tuple[str, str], second: tuple[str, str]) -> bool:
+    (short, short_field), (long, long_field) = sorted((first, second), key=lambda part: len(part[0]))
+    if short_field:
+        # A value is never empty in a key: "A#{x}" does not render "A#".
+        return long.startswith(short) and (long_field != "" or long != short)
+    return long == short and not long_field

@@ -18,6 +18,7 @@ from dynamodb_counters import Aggregate, Count, Counter, Event, Sum
 from dynamodb_counters._items.conditions import text_reader
 from dynamodb_counters._items.conversions import (
     EXACT,
+    canonical_time,
     converted,
     event_seconds,
     fits,
@@ -25,6 +26,7 @@ from dynamodb_counters._items.conversions import (
     key_text,
     parse_number,
     require_storable,
+    sortable_time,
 )
 from dynamodb_counters._items.keys import expected_text
 from dynamodb_counters._tiers import seconds_of, utc
@@ -150,6 +152,17 @@ def test_each_bucket_of_a_time_is_a_text_of_its_field(tier: str, moment: datetim
 
     assert text == moment.isoformat()[: _LENGTHS[tier]]
     assert expected_text(f"at:{tier}", text) is None
+
+
+def test_a_text_is_derived_of_the_moment_and_a_default_stands_for_what_is_missing() -> None:
+    assert text_reader("at:day")({"at": {"S": "2026-11-20T23:30:00-01:00"}}) == "2026-11-21"
+    assert text_reader("plan?none")({}) == text_reader("plan?none")({"plan": {"NULL": True}}) == "none"
+
+
+def test_texts_of_one_moment_are_one_text_and_sort_as_their_moments() -> None:
+    assert canonical_time("2026-11-20T11:00:00.000+01:00") == "2026-11-20T10:00:00Z"
+    assert canonical_time("2026-11-20T10:00:00.0000001Z") == "2026-11-20T10:00:00.0000001Z"
+    assert sortable_time("2026-11-20T10:00:00Z") == "2026-11-20T10:00:00.000000000Z"
 
 
 @pytest.mark.parametrize(

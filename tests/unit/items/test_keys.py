@@ -47,6 +47,13 @@ def test_values_come_back_unless_the_key_is_too_long(time: str, client: str) -> 
                 template.parse(key)
 
 
+def test_a_key_of_other_code_is_matched_without_escapes() -> None:
+    account = KeyTemplate("ACCOUNT#{account}", MAX_PK_BYTES)
+
+    assert account.match("ACCOUNT#50%") == {"account": "50%"}
+    assert account.match("USER#50%") is None
+
+
 @pytest.mark.parametrize("limit", [MAX_PK_BYTES, MAX_SK_BYTES])
 @pytest.mark.parametrize("character", ["a", "é", "€", "\U0001f600", "\0"])
 def test_limits_are_kept_to_the_byte(limit: int, character: str) -> None:
