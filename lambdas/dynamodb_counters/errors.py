@@ -57,14 +57,7 @@ class UncountedError(InvalidArgumentError):
         Name of the declaration.
     is_changed : bool, optional
         Whether the table counts another definition by the name, which keeps it. Default False.
-
-    Examples
-    --------
-    >>> print(UncountedError("view"))
-    invalid declaration='view': expected one that the table's aggregator counts
-    >>> print(UncountedError("views", is_changed=True))
-    invalid declaration='views': expected the definition that the table counts by, which a name keeps: declare the new one as 'views_v2', deploy, and run `counters backfill views_v2`
-    """  # noqa: E501
+    """
 
     def __init__(self, name: str, *, is_changed: bool = False) -> None:
         base, _, version = name.rpartition("_v")
@@ -85,14 +78,6 @@ class RejectedEventError(InvalidArgumentError):
         Its value, None if it is missing or DynamoDB refused the event.
     expected, text
         As in `InvalidArgumentError`.
-
-    Examples
-    --------
-    >>> try:
-    ...     counters.accept(VIEW, {"url": "/"})
-    ... except RejectedEventError as error:
-    ...     print(error.argument, error.expected)  # doctest: +SKIP
-    time a value for 'T#{time}#CID#{clientId}'
     """
 
 
@@ -132,12 +117,11 @@ _LONGEST: Final = 120
 
 
 class _Repr(Repr):
-    """Looks no further into a value than its text is shown."""
-
     def repr_Decimal(self, value: object, _level: int) -> str:  # noqa: N802 - by the type's name
         return str(value)
 
 
+# Looks no further into a value than its text is cut off.
 _REPR: Final = _Repr()
 _REPR.maxlevel = 4
 _REPR.maxdict = _REPR.maxlist = _REPR.maxtuple = _REPR.maxset = _REPR.maxfrozenset = 20
@@ -151,6 +135,5 @@ def _short(value: object) -> str:
     try:
         text = _REPR.repr(value)
     except (RecursionError, ValueError):
-        # Deeply nested, or an int with more digits than Python writes.
-        text = f"a huge {type(value).__name__}"
+        text = f"a huge {type(value).__name__}"  # Deeply nested, or an int with more digits than Python writes.
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
