@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from dynamodb_counters._declarations import checks
 from dynamodb_counters._declarations.checks import Fields, named_key, require
-from dynamodb_counters._declarations.event_attributes import Attribute, KnownAttributes
-from dynamodb_counters._declarations.measures import Count, Measure, Sum, TimeWeighted, given_measures, shown
+from dynamodb_counters._declarations.event_attributes import Attribute, Vocabulary
+from dynamodb_counters._declarations.measures import Count, Measure, Sum, TimeWeighted, measures_of
 from dynamodb_counters._declarations.sources import Direct, Event, Items, Keyed
 from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters._items.keys import KeyTemplate, key_template, tier_of
@@ -22,26 +22,18 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 OnExpiry: TypeAlias = Literal["keep", "subtract"]
 
+# Most attributes of an aggregate: all may change in one update, whose expression has at most 4 KB.
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 MAX_ATTRIBUTES: Final = 120
-"""Most attributes of an aggregate: all may change in one update, whose expression has at most 4 KB.
-https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html"""
-
-MAX_GROUPS: Final = 1000
-"""Groups that one item may touch unless its aggregate says otherwise: each is a write for every event."""
-
-MAX_PAGED_ATTRIBUTES: Final = 26
-"""Most attributes of an aggregate in pages, which names each by a letter."""
-
-PARTITION_MARK: Final = "#~"
-"""Comes before the digit in which the partition keys of pages end."""
-
+MAX_PAGED_ATTRIBUTES: Final = 26  # In pages, which name each by a letter.
+MAX_GROUPS: Final = 1000  # Groups that one item may touch by default: each is a write for every event.
+PARTITION_MARK: Final = "#~"  # Comes before the digit in which the partition keys of pages end.
+# How many units of time ago a member was active before, at most the longest span: a field of those in pages.
 GAP: Final = "gap"
-"""How many units of time ago a member was active before, at most the longest span: a field of those in pages."""
-
+# Fields that the runtime fills in: the number of a write shard, the letter of a bucket's tier, a bucket's start.
 WRITE_SHARD_FIELD: Final = "_shard"
 TIER_FIELD: Final = "_tier"
 BUCKET_FIELD: Final = "_bucket"
-"""Fields that the runtime fills in: the number of a write shard, the letter of a bucket's tier, a bucket's start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +63,10 @@ class Ranking:
         return key_template(f"{self.leaderboard}#~{{{WRITE_SHARD_FIELD}}}", MAX_PK_BYTES, "leaderboard")
 
 
-def require_counting(declared: Any, *sources: type) -> None:
+def require_counting(declaration: Any, *sources: type) -> None:
     """Refuse a name, a source of another kind, and how its items are not to be chosen or to expire."""
-    checks.require_arguments(declared)
-    source, where = declared.source, declared.where
+    checks.require_arguments(declaration)
+    source, where = declaration.source, declaration.where
     require(isinstance(source, sources), "source", source, f"an {' or '.join(kind.__name__ for kind in sources)}")
     checks.require_where(where, bookkeeping=isinstance(source, Items) and source.keys is not None)
     if where is not None and not isinstance(source, Aggregate):
@@ -83,7 +75,7 @@ def require_counting(declared: Any, *sources: type) -> None:
             require(name not in (PK, SK, TTL), "where", name, f"an attribute of {source.name!r}, whose items hold many")
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Aggregate(Keyed):
     """Numbers kept current over all items of a source, one item per group.
 
@@ -140,14 +132,9 @@ class Aggregate(Keyed):
     max_groups: int = MAX_GROUPS
     retention: timedelta | None = None
     pages: bool = False
-    _shelved: int = 0
-    """The number of the first fields of `sk` that groups have in common which share pages."""
-    _longest: int = 0
-    """Set by `ActiveMembers`: over how many buckets its pages look back, which therefore never split."""
-    _thresholds: tuple[Any, ...] = field(default=(), compare=False)
-    """The thresholds that watch its groups, without this aggregate."""
-
-    __repr__ = shown
+    _shelved: int = 0  # The number of the first fields of `sk` that groups have in common which share pages.
+    _longest: int = 0  # Set by `ActiveMembers`: over how many buckets its pages look back, which therefore never split.
+    _thresholds: tuple[Any, ...] = field(default=(), compare=False)  # Those that watch its groups, without it.
 
     def __init__(
         self,
@@ -177,23 +164,23 @@ class Aggregate(Keyed):
         for part in fields(self):
             object.__setattr__(self, part.name, values.get(part.name, part.default))
         require_counting(self, *sources)
-        object.__setattr__(self, "measures", given_measures(self.name, self.measures, values["named"]))
+        object.__setattr__(self, "measures", measures_of(self.name, self.measures, values["named"]))
         self._set_keys(values["by"])
         checks.require_key("pk", self.pk)
         checks.require_key("sk", self.sk)
         checks.require_retention(self.retention, self.fields)
         for attribute in self._attributes:
             require(attribute not in self.fields, "measures", attribute, "attributes that are not fields of the key")
-        most = MAX_PAGED_ATTRIBUTES if self.pages else MAX_ATTRIBUTES
-        require(len(self._attributes) <= most, "measures", list(self.measures), f"at most {most} attributes in total")
-        if isinstance(self.source, Aggregate) and self.source.write_shards > 1:
-            raise InvalidArgumentError("source", self.source.name, "an aggregate with write_shards=1")
+        limit = MAX_PAGED_ATTRIBUTES if self.pages else MAX_ATTRIBUTES
+        require(len(self._attributes) <= limit, "measures", list(self.measures), f"at most {limit} attributes in total")
+        if isinstance(self.source, Aggregate):
+            require(self.source.write_shards == 1, "source", self.source.name, "an aggregate with write_shards=1")
         if isinstance(self.source, Event | Aggregate):
-            known, pk = self.source._known, self._pk_template.fields
+            vocabulary, pk = self.source._vocabulary, self._pk_template.fields
             for name in self.fields:
-                said = "by" if values["by"] is not None else "pk" if name in pk else "sk"
-                known.require_key(said, [name], self.where)
-            known.require_all("measures", self.measures.values(), self.where)
+                argument = "by" if values["by"] is not None else "pk" if name in pk else "sk"
+                vocabulary.require_key(argument, [name], self.where)
+            vocabulary.require_all("measures", self.measures.values(), self.where)
         if self.ranking is not None:
             self._require_rankable(self.ranking)
         if self.pages:
@@ -241,30 +228,30 @@ class Aggregate(Keyed):
         object.__setattr__(self, "sk", named_key(self.name, rest))
 
     @property
-    def _known(self) -> KnownAttributes:
+    def _vocabulary(self) -> Vocabulary:
         texts, numbers = (*self.fields, *((GAP,) if self._longest else ())), self._attributes
         attributes = dict.fromkeys(texts, Attribute(str)) | dict.fromkeys(numbers, Attribute(Decimal))
-        return KnownAttributes(self.name, attributes, literal=True)
+        return Vocabulary(self.name, attributes, literal=True)
 
     def _require_rankable(self, ranking: Any) -> None:
         require(isinstance(ranking, Ranking), "ranking", ranking, "a Ranking(measure=…, leaderboard=…)")
-        measures = [name for name, each in self.measures.items() if isinstance(each, Count | Sum)]
+        measures = [name for name, measure in self.measures.items() if isinstance(measure, Count | Sum)]
         require(ranking.measure in measures, "ranking", ranking.measure, "a Count or Sum of the aggregate")
-        is_of_group = {*ranking._template.fields} <= {*self.fields, WRITE_SHARD_FIELD}
         allowed = f"fields of the group: {', '.join(self.fields) or 'none'}"
+        is_of_group = {*ranking._template.fields} <= {*self.fields, WRITE_SHARD_FIELD}
         require(is_of_group, "ranking", ranking.leaderboard, allowed)
         require(self.write_shards == 1, "write_shards", self.write_shards, "1, and write_shards of its Ranking instead")
 
     def _require_paged(self) -> None:
         require(self.ranking is None, "ranking", self.ranking, "None with pages: the index ranks items")
         require(self.write_shards == 1, "write_shards", self.write_shards, "1 with pages: a group is in one")
-        own = self._sk_template.fields[self._shelved :]
-        require(own, "sk", self.sk, "a field by which the groups of a page differ")
+        rest = self._sk_template.fields[self._shelved :]
+        require(rest, "sk", self.sk, "a field by which the groups of a page differ")
         has_time = self.retention is None or any(map(tier_of, self._listed_by))
         require(has_time, "pk", self.pk, "the time of the retention, as a page expires as a whole")
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Counter(Aggregate):
     """Numbers that `Counters.increment` adds to and `Counters.reset` sets to 0, one item per group.
 
@@ -288,8 +275,6 @@ class Counter(Aggregate):
     pages: bool = field(init=False, default=False)
     _shelved: int = field(init=False, default=0)
     _longest: int = field(init=False, default=0)
-
-    __repr__ = shown
 
     def __init__(
         self,
@@ -365,8 +350,8 @@ class Window(Keyed):
             is_shared = isinstance(self.source, Event) and fields and fields == self.source._pk_template.fields
             object.__setattr__(self, "pk", self.source.pk if is_shared else named_key(self.name, fields))
         checks.require_key("pk", self.pk)
-        said, given = ("pk", self.pk) if fields is None else ("by", by)
-        checks.require_no_member(said, self.fields)
+        argument, value = ("pk", self.pk) if fields is None else ("by", by)
+        checks.require_no_member(argument, self.fields)
         checks.require_attribute("time", self.time)
         if not isinstance(self.measure, Count | Sum | TimeWeighted):
             raise InvalidArgumentError("measure", self.measure, "a Count(), Sum('ms') or TimeWeighted('seats')")
@@ -381,20 +366,20 @@ class Window(Keyed):
             time_zone(self.tz)
         require_anchor(self.anchor, "month")
         if isinstance(self.source, Event):
-            known = self.source._known
-            known.require_key(said, self.fields, self.where)
-            known.require("time", self.time, "a time", self.where)
-            known.require_all("measure", [self.measure], self.where)
-        for attribute in self._attributes:
-            require(attribute not in self.fields, said, given, f"fields other than {attribute!r}, which it counts in")
+            vocabulary = self.source._vocabulary
+            vocabulary.require_key(argument, self.fields, self.where)
+            vocabulary.require("time", self.time, "a time", self.where)
+            vocabulary.require_all("measure", [self.measure], self.where)
+        for name in self._attributes:
+            require(name not in self.fields, argument, value, f"fields other than {name!r}, which it counts in")
 
     @cached_property
     def _longest_window(self) -> timedelta:
         if self.longest is not None:
             return self.longest
         # A level is the sum of all changes before, so there must be buckets that cover these.
-        usual = timedelta(days=3650 if isinstance(self.measure, TimeWeighted) else 1)
-        return max(self.precision, min(usual, self.retention or usual))
+        default = timedelta(days=3650 if isinstance(self.measure, TimeWeighted) else 1)
+        return max(self.precision, min(default, self.retention or default))
 
     @property
     def _unit(self) -> int:

@@ -21,9 +21,8 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 Fields: TypeAlias = str | Sequence[str]
 """The names of fields, or of the only one."""
 
-_TAKEN: Final = ("CHECKPOINT", "LEASES", "PACK", "QUARANTINE", "WINDOW")
-"""First words of bookkeeping's keys, as which no key may begin."""
-
+# First words of bookkeeping's keys, as which no key may begin.
+_WORDS: Final = ("CHECKPOINT", "LEASES", "PACK", "QUARANTINE", "WINDOW")
 _PLAIN: Final = "an attribute name or a sequence of different ones, such as ('url', 'clientId')"
 _ANY: Final = (
     "a field or a sequence of different ones, such as 'url', 'address.city', 'tags[]', 'time:day', "
@@ -45,35 +44,32 @@ def require_name(argument: str, name: object) -> None:
     require(is_name(name) and name != QUARANTINE, argument, name, allowed)
 
 
-def require_key(argument: str, text: object, *, plain: bool = False) -> None:
-    """Refuse a key template that is invalid, or has a field that `require_field` refuses."""
-    if not isinstance(text, str):
-        raise InvalidArgumentError(argument, text, "a template such as 'URL#{url}'")
+def require_key(argument: str, text: Any, *, plain: bool = False) -> None:
+    """Refuse a key template that is invalid, or has a field that `_require_field` refuses."""
+    require(isinstance(text, str), argument, text, "a template such as 'URL#{url}'")
     for name in key_template(text, MAX_SK_BYTES if argument == "sk" else MAX_PK_BYTES, argument).fields:
-        require_field(argument, text, name, plain=plain)
+        _require_field(argument, text, name, plain=plain)
 
 
-def require_field(argument: str, given: str, name: str, *, plain: bool) -> None:
-    """Refuse a reserved field; if `plain`, others than an event's key may have."""
-    require(not is_reserved(name), argument, given, "fields that are not reserved (pk, sk, ttl, _…)")
+def _require_field(argument: str, value: str, name: str, *, plain: bool) -> None:
+    """Refuse a reserved field; if `plain`, one that no event's key may have."""
+    require(not is_reserved(name), argument, value, "fields that are not reserved (pk, sk, ttl, _…)")
     allowed = "fields that are plain attributes, not parts of maps, list members or derived fields"
-    require(not plain or is_plain(name), argument, given, allowed)
+    require(not plain or is_plain(name), argument, value, allowed)
 
 
 def require_attribute(argument: str, name: object) -> None:
-    if not isinstance(name, str) or not name or is_reserved(name):
-        raise InvalidArgumentError(argument, name, "an attribute name that is not reserved (pk, sk, ttl, _…)")
+    is_allowed = isinstance(name, str) and name and not is_reserved(name)
+    require(is_allowed, argument, name, "an attribute name that is not reserved (pk, sk, ttl, _…)")
 
 
-def require_where(where: object, *, bookkeeping: bool = False, allowed: Collection[str] = ()) -> None:
+def require_where(where: Any, *, bookkeeping: bool = False, allowed: Collection[str] = ()) -> None:
     """Refuse all but None and conditions; on this package's attributes only those `allowed`."""
-    if where is None:
-        return
-    if not isinstance(where, Condition):
-        raise InvalidArgumentError("where", where, "a Condition such as Attr('status').eq('paid')")
-    for name in where._attributes:
-        if name.startswith(RESERVED_PREFIX) and name not in allowed and not bookkeeping:
-            raise InvalidArgumentError("where", name, f"attribute names that do not start with {RESERVED_PREFIX!r}")
+    if where is not None:
+        require(isinstance(where, Condition), "where", where, "a Condition such as Attr('status').eq('paid')")
+        for name in where._attributes:
+            is_allowed = bookkeeping or name in allowed or not name.startswith(RESERVED_PREFIX)
+            require(is_allowed, "where", name, f"attribute names that do not start with {RESERVED_PREFIX!r}")
 
 
 def require_choice(argument: str, value: object, allowed: tuple[str, ...]) -> object:
@@ -92,7 +88,7 @@ def require_duration(argument: str, value: object, *, zero: bool = False) -> Non
 
 
 def require_precision(precision: object) -> Tier:
-    """The tier whose buckets are a precision; refuses others than 1 minute, hour or day."""
+    """Return the tier whose buckets are a precision; refuse others than 1 minute, hour or day."""
     for tier in (MINUTES, HOURS, DAYS):
         if precision == timedelta(seconds=tier.seconds):
             return tier
@@ -101,8 +97,8 @@ def require_precision(precision: object) -> Tier:
 
 def require_retention(retention: object, names: Iterable[str]) -> None:
     """Refuse a retention of groups whose key lacks the one bucket of time whose end it begins with."""
-    if retention is not None and len([*filter(tier_of, names)]) != 1:
-        raise InvalidArgumentError("retention", retention, "None, or exactly one time that groups, such as at:day")
+    is_allowed = retention is None or len([*filter(tier_of, names)]) == 1
+    require(is_allowed, "retention", retention, "None, or exactly one time that groups, such as at:day")
 
 
 def require_count(argument: str, value: object, most: float = math.inf, least: int = 1) -> object:
@@ -112,6 +108,7 @@ def require_count(argument: str, value: object, most: float = math.inf, least: i
     return value
 
 
+# By name of an argument that means the same in all declarations.
 _CHECKS: Final[dict[str, Callable[[str, object], object]]] = {
     "name": require_name,
     "on_expiry": partial(require_choice, allowed=("keep", "subtract")),
@@ -131,13 +128,12 @@ _CHECKS: Final[dict[str, Callable[[str, object], object]]] = {
     # Well below the 400 KB of an item.
     "chunk_bytes": partial(require_count, most=131_072, least=1024),
 }
-"""By name of an argument that means the same in all declarations."""
 
 
-def require_arguments(declared: Any) -> None:
-    for part in fields(declared):
+def require_arguments(declaration: Any) -> None:
+    for part in fields(declaration):
         if part.name in _CHECKS:
-            _CHECKS[part.name](part.name, getattr(declared, part.name))
+            _CHECKS[part.name](part.name, getattr(declaration, part.name))
 
 
 def require_no_member(argument: str, paths: Iterable[str]) -> None:
@@ -146,28 +142,28 @@ def require_no_member(argument: str, paths: Iterable[str]) -> None:
         require(LIST_MARK not in path, argument, path, "an attribute of the item, not of a list's members")
 
 
-def field_names(argument: str, given: object, *, plain: bool = False) -> tuple[str, ...]:
-    """The names of some fields; refuses others than attributes if they must be `plain`."""
-    names, allowed = (given,) if isinstance(given, str) else given, _PLAIN if plain else _ANY
+def field_names(argument: str, value: object, *, plain: bool = False) -> tuple[str, ...]:
+    """Return names of fields; refuse others than attributes if they must be `plain`."""
+    names, allowed = (value,) if isinstance(value, str) else value, _PLAIN if plain else _ANY
     if not isinstance(names, Sequence) or isinstance(names, bytes) or len({*map(repr, names)}) < len(names):
-        raise InvalidArgumentError(argument, given, allowed)
+        raise InvalidArgumentError(argument, value, allowed)
     for name in names:
         require(isinstance(name, str) and is_field(name), argument, name, allowed)
-        require_field(argument, name, name, plain=plain)
+        _require_field(argument, name, name, plain=plain)
     return tuple(names)
 
 
 def fields_instead(
-    name: str, argument: str, given: Fields | None, *templates: str, plain: bool = False
+    name: str, argument: str, value: Fields | None, *templates: str, plain: bool = False
 ) -> tuple[str, ...] | None:
-    """The fields given instead of key templates, none by default; None if those are given, and refuses both."""
+    """Return the fields that stand for key templates, by default none; None where there are templates; refuse both."""
     if any(templates):
-        require(given is None, argument, given, "None where key templates are given")
+        require(value is None, argument, value, "None where key templates are given")
         return None
-    require(name not in _TAKEN, "name", name, f"a name other than {', '.join(_TAKEN)}, as keys begin with the name")
-    return field_names(argument, () if given is None else given, plain=plain)
+    require(name not in _WORDS, "name", name, f"a name other than {', '.join(_WORDS)}, as keys begin with the name")
+    return field_names(argument, () if value is None else value, plain=plain)
 
 
 def named_key(name: str, names: Sequence[str]) -> str:
-    """A template that begins with a name, as ``views#{url}#{time:day}``."""
+    """Return a template that begins with a name, as ``views#{url}#{time:day}``."""
     return "#".join([name, *(f"{{{field}}}" for field in names)])

@@ -21,34 +21,30 @@ from dynamodb_counters._declarations.thresholds import Threshold
 from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters.errors import InvalidArgumentError
 
-_PLAIN_CHARACTERS: Final = 1000
-"""Longest text that stays readable: a function has up to three variables of such text."""
-
-COMPRESSED: Final = base64.b85encode(b"BZh9").decode()
-"""The beginning of compressed text, as no JSON begins."""
-
+_PLAIN_CHARACTERS: Final = 1000  # Longest text that stays readable: a function has up to three variables of such text.
+_COMPRESSED: Final = base64.b85encode(b"BZh9").decode()  # Begins compressed text, as no JSON begins.
+_OF_READS: Final = {"tz": "UTC", "anchor": 1}  # What says how a window is read, and nothing of what it counts.
 _KINDS: Final = (Aggregate, Attribute, Condition, Counter, Event, Items, Packed, Ranking, TableKeys, Threshold, Window)
 _TYPES: Final[dict[str, type]] = {kind.__name__: kind for kind in (*MEASURES, TimeWeighted, *_KINDS)}
-
+# By type: the key of its text, how it is written, how it is read.
 _TEXTS: Final[dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]]] = {
     "timedelta": ("s", lambda value: str(value.total_seconds()), lambda text: timedelta(seconds=float(text))),
     "Decimal": ("d", str, Decimal),
     "type": ("n", lambda value: str(value.__name__), {kind.__name__: kind for kind in KINDS}.__getitem__),
 }
-"""By type: the key of its text, how it is written, how it is read."""
 
 Declared = TypeVar("Declared", bound=Aggregate | Window)
 
 
 def encode(declarations: tuple[Declaration | Event, ...], *, attributes: bool = False) -> str:
-    """Declarations as ASCII: readable JSON while it is short, compressed JSON beyond."""
+    """Return declarations as ASCII: readable JSON while it is short, compressed JSON beyond."""
     # Events come without what their attributes must be unless `attributes`: that changes nothing about what is counted.
     return shortened([_plain(declaration, attributes=attributes) for declaration in declarations])
 
 
 @lru_cache(maxsize=64)
 def decode(text: str) -> tuple[Declaration, ...]:
-    """Equal declarations to those that `encode` wrote; InvalidArgumentError for other text."""
+    """Return declarations equal to those that `encode` wrote; InvalidArgumentError for other text."""
     try:
         plain = restored(text)
         if not isinstance(plain, list):
@@ -59,23 +55,23 @@ def decode(text: str) -> tuple[Declaration, ...]:
 
 
 def described(declarations: Iterable[Declaration | Event | Threshold]) -> dict[str, Any]:
-    """Declarations, and the events they count, by name: JSON for people, with nothing in it twice."""
-    found: dict[str, Any] = {}
-    for each in declarations:
+    """Return declarations, and the events they count, by name: JSON for people, with nothing in it twice."""
+    texts: dict[str, Any] = {}
+    for declaration in declarations:
         # CloudFormation takes no member without a name.
-        plain = _plain(each, label="class")
-        for part in ("source", "aggregate"):
-            counted = getattr(each, part, None)
-            if isinstance(counted, Event):
-                found |= described([counted])
-            if counted is not None and not isinstance(counted, Items | Direct):
-                plain[part] = counted.name
-        found[each.name] = plain
-    return dict(sorted(found.items()))
+        plain = _plain(declaration, label="class")
+        for argument in ("source", "aggregate"):
+            source = getattr(declaration, argument, None)
+            if isinstance(source, Event):
+                texts |= described([source])
+            if source is not None and not isinstance(source, Items | Direct):
+                plain[argument] = source.name
+        texts[declaration.name] = plain
+    return dict(sorted(texts.items()))
 
 
 def shortened(document: Any) -> str:
-    """A document as JSON, compressed if it is long; the same on every machine."""
+    """Return a document as JSON, compressed if it is long; the same on every machine."""
     # Unlike zlib, of which there are several that differ in their output, bzip2 has one implementation.
     text = json.dumps(document, separators=(",", ":"))
     return text if len(text) <= _PLAIN_CHARACTERS else _compressed(text)
@@ -87,16 +83,16 @@ def _compressed(text: str) -> str:
 
 
 def restored(text: str) -> Any:
-    return json.loads(bz2.decompress(base64.b85decode(text)) if text.startswith(COMPRESSED) else text)
+    return json.loads(bz2.decompress(base64.b85decode(text)) if text.startswith(_COMPRESSED) else text)
 
 
 def _plain(value: Any, *, attributes: bool = False, label: str = "") -> Any:
-    """A value as JSON, with a label before the names of types."""
+    """Return a value as JSON, with a label before the names of types."""
     plain, kind = partial(_plain, attributes=attributes, label=label), type(value).__name__
     if is_dataclass(value):
         hidden = () if attributes or not isinstance(value, Event) else ("attributes",)
-        parts = [(each, getattr(value, each.name)) for each in fields(value) if each.init and each.name not in hidden]
-        arguments = {each.name.removeprefix("_"): plain(part) for each, part in parts if part != each.default}
+        parts = [(part, getattr(value, part.name)) for part in fields(value) if part.init and part.name not in hidden]
+        arguments = {part.name.removeprefix("_"): plain(item) for part, item in parts if item != part.default}
         return {label: kind, **arguments}
     if kind in _TEXTS:
         key, text_of, _ = _TEXTS[kind]
@@ -120,36 +116,31 @@ def _typed(value: Any) -> Any:
         key, _, read = _TEXTS[kind]
         return read(value[key])
     # Names in the text keep no leading underscore.
-    names: Any = {each.name.removeprefix("_"): each.name for each in fields(_TYPES[kind]) if each.init}
+    names: Any = {part.name.removeprefix("_"): part.name for part in fields(_TYPES[kind]) if part.init}
     return _TYPES[kind](**{names[name]: _typed(part) for name, part in value.items() if name})
 
 
-_OF_READS: Final = {"tz": "UTC", "anchor": 1}
-"""Arguments of a window that say how it is read, and nothing of what is counted."""
-
-
 def definition(declaration: Declared) -> Declared:
-    """The declaration without its thresholds, and without what says how it is written or read."""
+    """Return the declaration without its thresholds, and without what says how it is written or read."""
     source: Any = declaration.source
     changed: dict[str, Any] = {**_OF_READS} if isinstance(declaration, Window) else {"_thresholds": ()}
     if isinstance(source, Event):
         # Chunks are laid out by their retention.
-        kept = source.retention if source.packed is not None else None
-        changed["source"] = replace(source, retention=kept, attributes=None)
+        retention = source.retention if source.packed is not None else None
+        changed["source"] = replace(source, retention=retention, attributes=None)
     elif isinstance(source, Aggregate):
         changed["source"] = definition(source)
     return replace(declaration, **changed)
 
 
-def same_definition(one: Aggregate | Window, two: Aggregate | Window) -> bool:
+def same_definition(first: Aggregate | Window, second: Aggregate | Window) -> bool:
     """Whether two declarations count the same in the same items, those of an event by its name."""
-    return one is two or _meaning(one) == _meaning(two)
+    return first is second or _meaning(first) == _meaning(second)
 
 
 def _meaning(declaration: Aggregate | Window) -> str:
     source: Any = declaration.source
-    meant = _plain(source) if isinstance(source, Items) else source.name
-    meant = _meaning(source) if isinstance(source, Aggregate) else meant
-    plain = _plain(declaration) | {"source": meant}
+    text = _plain(source) if isinstance(source, Items) else source.name
+    plain = _plain(declaration) | {"source": _meaning(source) if isinstance(source, Aggregate) else text}
     # As text, in which True is not 1; the order of measures does not matter.
     return json.dumps({name: plain[name] for name in plain.keys() - {"thresholds", *_OF_READS}}, sort_keys=True)

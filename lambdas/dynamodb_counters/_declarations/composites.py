@@ -12,7 +12,7 @@ from dynamodb_counters._declarations import checks
 from dynamodb_counters._declarations.aggregates import GAP, Aggregate, OnExpiry, Window, require_counting
 from dynamodb_counters._declarations.checks import Fields, named_key, require
 from dynamodb_counters._declarations.event_attributes import Kind
-from dynamodb_counters._declarations.measures import Count, shown
+from dynamodb_counters._declarations.measures import Count, call_text
 from dynamodb_counters._declarations.quotas import Quota
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.conditions import Attr, Condition
@@ -21,19 +21,21 @@ from dynamodb_counters._items.keys import LEAST_ERROR, LOG, MOST_ERROR, ORDER, k
 from dynamodb_counters._items.schema import MAX_SK_BYTES
 from dynamodb_counters.errors import InvalidArgumentError
 
-MEMBERS: Final = "-members"
-"""End of the name of the aggregate that counts the members of a `Distinct`."""
+MEMBERS: Final = "-members"  # End of the name of the aggregate that counts the members of a `Distinct`.
+MOST_UNITS: Final = 372  # Of time in a member's page: all may change in one update, as of `MAX_ATTRIBUTES`.
+TIMED: Final = ("active", "distributions")  # Reads over spans of time.
 
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """A declaration that is made of aggregates, or of one that users do not see."""
+    """Made of aggregates, or of one that users do not see."""
 
     name: str
     source: Event | Items | Aggregate
     _: KW_ONLY
     where: Condition | None = None
     on_expiry: OnExpiry = "keep"
+    __repr__ = call_text
 
     @property
     def _parts(self) -> tuple[Aggregate, ...]:
@@ -43,20 +45,18 @@ class Composite:
         """Refuse an argument that names no attribute of a kind, or without a kind none that a key can hold."""
         name = getattr(self, argument)
         checks.require_attribute(argument, name)
-        if isinstance(self.source, Event):
-            if kind is None:
-                self.source._known.require_key(argument, [name], self.where)
-            else:
-                self.source._known.require(argument, name, kind, self.where)
+        if isinstance(self.source, Event) and kind is None:
+            self.source._vocabulary.require_key(argument, [name], self.where)
+        elif isinstance(self.source, Event) and kind is not None:
+            self.source._vocabulary.require(argument, name, kind, self.where)
 
-    def _part(self, name: str, **more: Any) -> Aggregate:
+    def _part(self, name: str, **arguments: Any) -> Aggregate:
         """Make an aggregate with those of its own arguments that aggregates have."""
-        names = ("where", "on_expiry", "retention")
-        shared = {argument: getattr(self, argument) for argument in names if hasattr(self, argument)}
-        return Aggregate(name, self.source, **shared, **more)
+        shared = {field: getattr(self, field) for field in ("where", "on_expiry", "retention") if hasattr(self, field)}
+        return Aggregate(name, self.source, **shared, **arguments)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Grouped(Composite):
     """A composite by fields of its source's items, which may have a unit of time."""
 
@@ -78,14 +78,11 @@ class Grouped(Composite):
         """The attributes that make up a group."""
         return tuple(self.by)
 
-    @property
-    def _unit_field(self) -> str:
-        """The unit of its `time`, where it has one."""
-        timed: Any = self
-        return f"{timed.time}:{checks.require_precision(timed.precision).name}"
+    def _keys(self, *sort_fields: str) -> dict[str, Any]:
+        return {"pk": named_key(self.name, self.fields), "sk": named_key(self.name, sort_fields)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Distinct(Composite):
     """How many different members a group has: visitors of a page, active players.
 
@@ -109,8 +106,6 @@ class Distinct(Composite):
     retention: timedelta | None = None
     pages: bool = False
 
-    __repr__ = shown
-
     def __post_init__(self, by: Fields | None) -> None:
         require_counting(self, Event, Items, Aggregate)
         if checks.fields_instead(self.name, "by", by, self.pk, self.sk) is not None:
@@ -119,12 +114,12 @@ class Distinct(Composite):
             object.__setattr__(self, "pk", total.pk)
             object.__setattr__(self, "sk", total.sk)
         self._require("member")
-        if self.member in self.total.fields:
-            raise InvalidArgumentError("member", self.member, "an attribute that is not part of the group's key")
+        fields = self.total.fields
+        require(self.member not in fields, "member", self.member, "an attribute that is not part of the group's key")
         # The number lacks members, so a time among these alone says nothing of it.
-        checks.require_retention(self.retention, self.total.fields)
-        if self.retention is not None and self.on_expiry != "keep":
-            raise InvalidArgumentError("on_expiry", self.on_expiry, "'keep' with a retention: its counts stay")
+        checks.require_retention(self.retention, fields)
+        is_allowed = self.retention is None or self.on_expiry == "keep"
+        require(is_allowed, "on_expiry", self.on_expiry, "'keep' with a retention: its counts stay")
 
     @property
     def total(self) -> Aggregate:
@@ -133,7 +128,7 @@ class Distinct(Composite):
 
     @property
     def _parts(self) -> tuple[Aggregate, ...]:
-        """The aggregate that counts each member's items, in the measure ``items``, and the one that counts members."""
+        """The aggregate of each member's items, in the measure ``items``, and the one that counts members."""
         pk, sk = self.pk, self.sk
         member = f"{sk}#MEMBER#{{{self.member}}}"
         members = self._part(f"{self.name}{MEMBERS}", pk=pk, sk=member, items=Count(), pages=self.pages)
@@ -142,14 +137,15 @@ class Distinct(Composite):
         return members, Aggregate(self.name, members, pk=pk, sk=sk, distinct=Count(), where=is_active, pages=pages)
 
 
-def with_parts(names: Iterable[str], declared: Iterable[Aggregate | Window]) -> set[str]:
-    """Names that a person gives, with what they mean: of a `Distinct` its members, too."""
-    names, sources = {*names}, {each.name: each.source.name for each in declared if isinstance(each.source, Aggregate)}
-    return names | {f"{name}{MEMBERS}" for name in names if sources.get(name) == f"{name}{MEMBERS}"}
+def with_parts(names: Iterable[str], declarations: Iterable[Aggregate | Window]) -> set[str]:
+    """Return names that a person gives, with what they mean: of a `Distinct` its members, too."""
+    sources = {part.name: part.source.name for part in declarations if isinstance(part.source, Aggregate)}
+    members = {name: f"{name}{MEMBERS}" for name in names}
+    return {*members} | {name for total, name in members.items() if sources.get(total) == name}
 
 
-MOST_UNITS: Final = 372
-"""Most units of time in a member's page: all may change in one update, as of `MAX_ATTRIBUTES`."""
+def _unit_field(declaration: Any) -> str:
+    return f"{declaration.time}:{checks.require_precision(declaration.precision).name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +181,10 @@ class ActiveMembers(Grouped):
         lengths = [times * self.precision for times in range(1, MOST_UNITS // 2 + 1)]
         allowed = f"1 to {MOST_UNITS // 2} times the precision, {self.precision}"
         require(self._longest in lengths, "longest", self._longest, allowed)
-        if not {GAP, self._unit_field}.isdisjoint(self.fields):
-            raise InvalidArgumentError("by", self.by, f"fields other than {GAP!r} and {self._unit_field!r}")
-        if self.member in (*self.fields, GAP):
-            raise InvalidArgumentError("member", self.member, f"an attribute other than {GAP!r} and those of `by`")
+        unit = _unit_field(self)
+        require({GAP, unit}.isdisjoint(self.fields), "by", self.by, f"fields other than {GAP!r} and {unit!r}")
+        allowed = f"an attribute other than {GAP!r} and those of `by`"
+        require(self.member not in (*self.fields, GAP), "member", self.member, allowed)
 
     @property
     def _longest(self) -> timedelta:
@@ -204,13 +200,13 @@ class ActiveMembers(Grouped):
         # how long ago its member was active before.
         name, units = f"{self.name}{MEMBERS}", self._longest // self.precision
         stretch = f"{self.time}:{MOST_UNITS - units}{checks.require_precision(self.precision).name[0]}"
-        pk, sk = named_key(name, (*self.fields, self.member)), named_key(name, (stretch, self._unit_field))
+        pk, sk = named_key(name, (*self.fields, self.member)), named_key(name, (stretch, _unit_field(self)))
         members = self._part(name, pk=pk, sk=sk, items=Count(), pages=True, _shelved=1, _longest=units)
-        pk, sk = named_key(self.name, self.fields), named_key(self.name, (self._unit_field, GAP))
-        return members, Aggregate(self.name, members, pk=pk, sk=sk, active=Count(), pages=True, _shelved=1)
+        keys = self._keys(_unit_field(self), GAP)
+        return members, Aggregate(self.name, members, **keys, active=Count(), pages=True, _shelved=1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Extremes(Grouped):
     """The largest and smallest values of each group: maximum and minimum, first and latest, the ten slowest.
 
@@ -231,8 +227,6 @@ class Extremes(Grouped):
     show: Fields = ()
     retention: timedelta | None = None
 
-    __repr__ = shown
-
     def _check(self) -> None:
         object.__setattr__(self, "show", checks.field_names("show", self.show))
         self._require("attribute", "a string or number")
@@ -240,11 +234,10 @@ class Extremes(Grouped):
     @property
     def _parts(self) -> tuple[Aggregate, ...]:
         """The aggregate that counts the items of each value."""
-        pk, sk = named_key(self.name, self.fields), named_key(self.name, (f"{self.attribute}:{ORDER}", *self.show))
-        return (self._part(self.name, pk=pk, sk=sk, items=Count()),)
+        return (self._part(self.name, **self._keys(f"{self.attribute}:{ORDER}", *self.show), items=Count()),)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Percentiles(Grouped):
     """How the values of a number are distributed in each group: percentiles with a relative error that is guaranteed.
 
@@ -269,8 +262,6 @@ class Percentiles(Grouped):
     precision: timedelta = timedelta(hours=1)
     retention: timedelta | None = None
 
-    __repr__ = shown
-
     def _check(self) -> None:
         self._require("attribute", "a number")
         is_number = isinstance(self.error, float | int | Decimal) and not isinstance(self.error, bool)
@@ -279,16 +270,15 @@ class Percentiles(Grouped):
         checks.require_precision(self.precision)
         if self.time is not None:
             self._require("time", "a time")
-            if self._unit_field in self.fields:
-                raise InvalidArgumentError("by", self.by, f"fields other than {self._unit_field!r}, which the time is")
+            unit = _unit_field(self)
+            require(unit not in self.fields, "by", self.by, f"fields other than {unit!r}, which the time is")
 
     @property
     def _parts(self) -> tuple[Aggregate, ...]:
         """The aggregate that counts the values of each bin, in a shelf of pages per group and unit of time."""
-        shelved = () if self.time is None else (self._unit_field,)
-        in_bin = f"{self.attribute}:{LOG}{format_number(Decimal(str(self.error)))}"
-        pk, sk = named_key(self.name, self.fields), named_key(self.name, (*shelved, in_bin))
-        return (self._part(self.name, pk=pk, sk=sk, values=Count(), pages=True, _shelved=len(shelved)),)
+        shelf = () if self.time is None else (_unit_field(self),)
+        keys = self._keys(*shelf, f"{self.attribute}:{LOG}{format_number(Decimal(str(self.error)))}")
+        return (self._part(self.name, **keys, values=Count(), pages=True, _shelved=len(shelf)),)
 
 
 _ADVICE: Final[dict[type, tuple[str, str]]] = {
@@ -304,49 +294,47 @@ _ADVICE: Final[dict[type, tuple[str, str]]] = {
     str: ("a name", "pass the declaration itself"),
 }
 
-TIMED: Final = ("active", "distributions")  # Reads over spans of time.
-
 
 def read_by(aggregate: Aggregate) -> str:
-    """The read that understands the groups of an aggregate, by what its sort key ends in."""
-    source, derived = aggregate.source, [parts_of(field)[1] for field in aggregate._sk_template.fields]
+    """Return the read that understands the groups of an aggregate, by what its sort key ends in."""
+    source, derivations = aggregate.source, [parts_of(field)[1] for field in aggregate._sk_template.fields]
     if isinstance(source, Aggregate) and source._longest:
         return "active"
-    if any(name.startswith(LOG) for name in derived):
+    if any(name.startswith(LOG) for name in derivations):
         return "distributions" if aggregate._shelved else "distribution"
-    return "extremes" if ORDER in derived else "get"
+    return "extremes" if ORDER in derivations else "get"
 
 
-def group_fields(declared: Aggregate | Window) -> tuple[str, ...]:
-    """The fields by which a read names a group: of what only a read of its own understands, those of its partition."""
-    own = isinstance(declared, Aggregate) and read_by(declared) != "get"
-    return declared._pk_template.fields if own else declared.fields
+def group_fields(declaration: Aggregate | Window) -> tuple[str, ...]:
+    """Return the fields by which a read names a group: those of its partition where the read is another than `get`."""
+    has_own_read = isinstance(declaration, Aggregate) and read_by(declaration) != "get"
+    return declaration._pk_template.fields if has_own_read else declaration.fields
 
 
-def longest_of(declared: Aggregate | Window) -> timedelta | None:
-    """The longest span that can be asked for of a declaration that counts by time; None if it says none."""
-    if isinstance(declared, Window):
-        return declared.longest
-    source = declared.source
-    return timedelta(seconds=source._longest * declared._unit) if isinstance(source, Aggregate) else None
+def longest_of(declaration: Aggregate | Window) -> timedelta | None:
+    """Return the longest span that a read may have of a declaration that counts by time; None if it says none."""
+    if isinstance(declaration, Window):
+        return declaration.longest
+    source = declaration.source
+    return timedelta(seconds=source._longest * declaration._unit) if isinstance(source, Aggregate) else None
 
 
-def require_answerable(argument: str, declared: Aggregate | Window, span: timedelta) -> None:
+def require_answerable(argument: str, declaration: Aggregate | Window, span: timedelta) -> None:
     """Refuse a trailing span of which hardly anything may have happened yet."""
-    allowed = f"more than the unit that {declared.name!r} counts by, as the current one is not over: see between()"
-    require(span != timedelta(seconds=declared._unit), argument, span, allowed)
+    allowed = f"more than the unit that {declaration.name!r} counts by, as the current one is not over: see between()"
+    require(span != timedelta(seconds=declaration._unit), argument, span, allowed)
 
 
-Wanted = TypeVar("Wanted")
+Kinds = TypeVar("Kinds")
 
 
-def require_declaration(declared: object, wanted: type[Wanted], argument: str = "") -> Wanted:
-    """Refuse all but a kind of declaration; the argument is named after it unless another name is given."""
-    if isinstance(declared, wanted):
-        return declared
-    argument, article = argument or wanted.__name__.lower(), _ADVICE[wanted][0]
-    for kind, (name, advice) in _ADVICE.items():
-        if isinstance(declared, kind):
-            shown = declared if isinstance(declared, str) else getattr(declared, "name", "")
-            raise InvalidArgumentError(argument, shown, f"{article}; for {name}, {advice}")
-    raise InvalidArgumentError(argument, declared, article)
+def require_declaration(declaration: object, kind: type[Kinds], argument: str = "") -> Kinds:
+    """Refuse all but a kind of declaration; the argument has its name by default."""
+    if isinstance(declaration, kind):
+        return declaration
+    argument, article = argument or kind.__name__.lower(), _ADVICE[kind][0]
+    for unfit, (name, advice) in _ADVICE.items():
+        if isinstance(declaration, unfit):
+            value = declaration if isinstance(declaration, str) else getattr(declaration, "name", "")
+            raise InvalidArgumentError(argument, value, f"{article}; for {name}, {advice}")
+    raise InvalidArgumentError(argument, declaration, article)

@@ -29,29 +29,27 @@ _RESERVED: Final = tuple(
 
 Declaration: TypeAlias = Aggregate | Window
 """Declarations that the fold counts by."""
-
-_Key: TypeAlias = tuple[KeyTemplate, KeyTemplate]
-
 Declarable: TypeAlias = Declaration | Composite | Threshold
 """Declarations that a table takes."""
+_Key: TypeAlias = tuple[KeyTemplate, KeyTemplate]
 
 
-def flatten(declared: Iterable[Declarable]) -> tuple[Declaration, ...]:
-    """The aggregates and windows that declarations consist of, in order, with the thresholds that watch them."""
-    parts, thresholds, watching = list[Any](), list[Threshold](), dict[str, tuple[Threshold, ...]]()
-    for each in declared:
-        if isinstance(each, Threshold):
-            thresholds.append(each)
+def flatten(declarations: Iterable[Declarable]) -> tuple[Declaration, ...]:
+    """Return the aggregates and windows that declarations consist of, in order, with the thresholds that watch them."""
+    parts, thresholds, watchers = list[Any](), list[Threshold](), dict[str, tuple[Threshold, ...]]()
+    for declaration in declarations:
+        if isinstance(declaration, Threshold):
+            thresholds.append(declaration)
         else:
-            parts += each._parts if isinstance(each, Composite) else (each,)
+            parts += declaration._parts if isinstance(declaration, Composite) else (declaration,)
+    names = [threshold.name for threshold in thresholds]
     for threshold in sorted(thresholds, key=attrgetter("name")):
-        if [each.name for each in thresholds].count(threshold.name) > 1:
-            raise InvalidArgumentError("name", threshold.name, "one threshold per name")
+        require(names.count(threshold.name) == 1, "name", threshold.name, "one threshold per name")
         target = watched(threshold.aggregate)
         allowed = f"a declared aggregate; declare it together with {threshold.name!r}"
         require(target in parts, "aggregate", target.name, allowed)
-        watching[target.name] = (*watching.get(target.name, ()), replace(threshold, aggregate=None))
-    return tuple(replace(each, _thresholds=watching[each.name]) if each.name in watching else each for each in parts)
+        watchers[target.name] = (*watchers.get(target.name, ()), replace(threshold, aggregate=None))
+    return tuple(replace(part, _thresholds=watchers[part.name]) if part.name in watchers else part for part in parts)
 
 
 def require_consistent(
@@ -59,26 +57,25 @@ def require_consistent(
 ) -> None:
     """Refuse declarations, and other `events` of a table, that contradict each other or could write the same item."""
     # Unless they are `complete`, the sources of aggregates over aggregates may be declared elsewhere.
-    named: dict[str, Declaration | Event | Items | Direct] = {}
+    parts: dict[str, Declaration | Event | Items | Direct] = {}
     for part in (*(part for declaration in declarations for part in (declaration.source, declaration)), *events):
-        if named.setdefault(part.name, part) != part:
-            raise InvalidArgumentError("name", part.name, "one declaration per name; rename one of the two")
+        is_same = parts.setdefault(part.name, part) == part
+        require(is_same, "name", part.name, "one declaration per name; rename one of the two")
     names = [declaration.name for declaration in declarations]
     for declaration in declarations:
         require(names.count(declaration.name) == 1, "name", declaration.name, "each declaration only once")
         if complete and isinstance(declaration.source, Aggregate):
             allowed = f"an aggregate that is declared with {declaration.name!r}"
             require(declaration.source.name in names, "source", declaration.source.name, allowed)
-    keyed = [(part, _keys(part)) for part in named.values() if not isinstance(part, Items | Direct)]
-    _require_apart(keyed)
-    sources = [part for part in named.values() if isinstance(part, Items)]
+    _require_apart([(part, _keys(part)) for part in parts.values() if not isinstance(part, Items | Direct)])
+    sources = [part for part in parts.values() if isinstance(part, Items)]
     for source in sources[1:]:
         allowed = f"those of {sources[0].name!r}, which lies in the same table"
         require(source._table_keys == sources[0]._table_keys, "keys", source.keys, allowed)
 
 
 def _keys(part: Declaration | Event) -> list[_Key]:
-    """Templates of the keys that its items have: partition and sort key."""
+    """Return templates of the keys that its items have: partition and sort key."""
     if isinstance(part, Aggregate) and part.pages:
         shelf = "".join(f"{{{field}}}#" for field in part._sk_template.fields[: part._shelved])
         return [_key(f"{part.pk}{PARTITION_MARK}{{partition}}", f"{schema.PAGE_PREFIX}{part.name}#{shelf}{{page}}")]
@@ -98,11 +95,11 @@ def _require_apart(keyed: list[tuple[Declaration | Event, list[_Key]]]) -> None:
         for pk, _ in keys:
             for reserved in filter(pk.overlaps, _RESERVED):
                 raise InvalidArgumentError("pk", part.pk, f"a key that cannot match the reserved {reserved.text!r}")
-    for (one, keys), (two, others) in combinations(keyed, 2):
-        allowed = f"keys that cannot match items of {one.name!r}; change those of {two.name!r}, or its name"
-        for (pk, sk), (other, other_sk) in product(keys, others):
-            require(not (pk.overlaps(other) and sk.overlaps(other_sk)), "pk", two.pk, allowed)
-        rankings = [each.ranking for each in (one, two) if isinstance(each, Aggregate) and each.ranking is not None]
+    for (first, first_keys), (second, second_keys) in combinations(keyed, 2):
+        allowed = f"keys that cannot match items of {first.name!r}; change those of {second.name!r}, or its name"
+        for first_key, second_key in product(first_keys, second_keys):
+            require(not all(map(KeyTemplate.overlaps, first_key, second_key)), "pk", second.pk, allowed)
+        rankings = [part.ranking for part in (first, second) if isinstance(part, Aggregate) and part.ranking]
         if len(rankings) > 1 and rankings[0]._template.overlaps(rankings[1]._template):
-            allowed = f"a leaderboard that cannot hold groups of {one.name!r}"
+            allowed = f"a leaderboard that cannot hold groups of {first.name!r}"
             raise InvalidArgumentError("leaderboard", rankings[1].leaderboard, allowed)

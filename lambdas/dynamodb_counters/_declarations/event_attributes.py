@@ -15,16 +15,10 @@ from functools import cached_property, partial
 from typing import Any, Final, Literal, TypeAlias
 
 from dynamodb_counters._declarations import checks
-from dynamodb_counters._declarations.measures import Count, Frozen, Measure, TimeWeighted, shown
+from dynamodb_counters._declarations.measures import Count, Frozen, Measure, TimeWeighted, call_text
+from dynamodb_counters._items import conversions
 from dynamodb_counters._items.conditions import LIST_MARK, Condition, Image, TypedValue
-from dynamodb_counters._items.conversions import (
-    Number,
-    canonical_time,
-    format_number,
-    parse_number,
-    plain_value,
-    require_storable,
-)
+from dynamodb_counters._items.conversions import Number, canonical_time, format_number, parse_number
 from dynamodb_counters._items.keys import ORDER, is_time, parts_of
 from dynamodb_counters._items.schema import is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
@@ -41,22 +35,22 @@ _RULES: Final[dict[Any, Rule]] = {
     Any: {"type": object},
 }
 _ALLOWED: Final = "str, int, Decimal, float, bool, bytes, datetime, date, UUID, Enum, Literal, list, dict or a class"
-_DEMANDS: Final = {"ge": "minimum", "le": "maximum", "min_length": "min_length", "max_length": "max_length"}
-"""How pydantic and annotated-types call what an attribute has, too."""
+# How pydantic and annotated-types call what an attribute has, too.
+_CONSTRAINTS: Final = {"ge": "minimum", "le": "maximum", "min_length": "min_length", "max_length": "max_length"}
 
 
 def rule_of(kind: Any) -> Rule | None:  # noqa: PLR0911
-    """What a type says of an attribute; None if it says nothing of what DynamoDB stores."""
+    """Return what a type says of an attribute; None if it says nothing of what DynamoDB stores."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Annotated:
         rule = rule_of(arguments[0])
-        return rule and _joined(kind, [rule, *map(_demanded, arguments[1:])])
+        return rule and _union(kind, [rule, *map(_constraint_rule, arguments[1:])])
     if origin in (typing.Required, typing.NotRequired):
         # As text, annotations do not show in `__required_keys__`.
         rule = rule_of(arguments[0])
         return rule and {"required": origin is typing.Required} | rule
     if origin in (typing.Union, types.UnionType):
-        rules = [rule_of(other) for other in arguments if other is not types.NoneType]
+        rules = [rule_of(member) for member in arguments if member is not types.NoneType]
         return rules[0] | {"required": False} if len(rules) == 1 and rules[0] else None
     if origin is typing.Literal:
         return _choice(arguments)
@@ -67,7 +61,7 @@ def rule_of(kind: Any) -> Rule | None:  # noqa: PLR0911
     # By its name: the module also makes random ones, which nothing here may.
     if isinstance(kind, type) and (kind.__module__, kind.__name__) == ("uuid", "UUID"):
         return {"type": str, "format": "uuid"}
-    rule = next((rule for known, rule in _RULES.items() if kind == known), None)
+    rule = next((rule for plain, rule in _RULES.items() if kind == plain), None)
     return rule or ({"type": dict, "attributes": kind} if rules_of(kind) is not None else None)
 
 
@@ -76,33 +70,33 @@ def _choice(values: tuple[Any, ...]) -> Rule | None:
     return {"type": kinds.pop(), "one_of": values} if kinds in ({str}, {int}) else None
 
 
-def _joined(kind: Any, rules: Iterable[Rule]) -> Rule:
-    joined = Rule()
+def _union(kind: Any, rules: Iterable[Rule]) -> Rule:
+    union = Rule()
     for rule in rules:
-        if twice := joined.keys() & rule.keys():
-            raise InvalidArgumentError("constraint", kind, f"no second {min(twice)}: it would not be enforced")
-        joined |= rule
-    return joined
+        if repetitions := union.keys() & rule.keys():
+            raise InvalidArgumentError("constraint", kind, f"no second {min(repetitions)}: it would not be enforced")
+        union |= rule
+    return union
 
 
-def _demanded(constraint: Any) -> Rule:
-    """What a constraint says of an attribute; one that nothing here would enforce is refused."""
+def _constraint_rule(constraint: Any) -> Rule:
+    """Return what a constraint says of an attribute; refuse one that nothing here would enforce."""
     if constraint is None or isinstance(constraint, str):
         return {}  # Documentation.
     inner = getattr(constraint, "metadata", None)
     if isinstance(inner, list):
-        return _joined(constraint, map(_demanded, inner))  # A field of pydantic.
+        return _union(constraint, map(_constraint_rule, inner))  # A field of pydantic.
     names = getattr(constraint, "__dataclass_fields__", getattr(constraint, "__dict__", ()))
     limits = {name: value for name in names if (value := getattr(constraint, name)) is not None}
     # No type takes another's text, which is strict.
-    if not names or limits.keys() - _DEMANDS.keys() - {"strict"}:
-        raise InvalidArgumentError("constraint", constraint, f"{', '.join(_DEMANDS)}: others would not be enforced")
-    values = {_DEMANDS[name]: value for name, value in limits.items() if name != "strict"}
+    if not names or limits.keys() - _CONSTRAINTS.keys() - {"strict"}:
+        raise InvalidArgumentError("constraint", constraint, f"{', '.join(_CONSTRAINTS)}: others would not be enforced")
+    values = {_CONSTRAINTS[name]: value for name, value in limits.items() if name != "strict"}
     return {name: Decimal(str(value)) if isinstance(value, float) else value for name, value in values.items()}
 
 
 def rules_of(kind: Any) -> dict[str, Rule] | None:
-    """What a dataclass, TypedDict or pydantic model says of its fields, by name; None of anything else."""
+    """Return what a dataclass, TypedDict or pydantic model says of its fields, by name; None of anything else."""
     if not isinstance(kind, type):
         return None
     _require_plain(kind)
@@ -122,10 +116,8 @@ def rules_of(kind: Any) -> dict[str, Rule] | None:
     for part in fields(kind):
         if hasattr(part.default, "is_required"):
             raise InvalidArgumentError(f"Field of {part.name!r}", part.default, "a dataclass of pydantic for it")
-    return {
-        part.name: {"type": hints[part.name], "required": part.default is part.default_factory is MISSING}
-        for part in fields(kind)
-    }
+    required = [part.name for part in fields(kind) if part.default is part.default_factory is MISSING]
+    return {part.name: {"type": hints[part.name], "required": part.name in required} for part in fields(kind)}
 
 
 def _of_model(name: str, model: Any) -> Rule:
@@ -143,7 +135,7 @@ def _require_plain(kind: type) -> None:
     for names in ("field_validators", "model_validators", "validators", "root_validators"):
         demands += getattr(getattr(kind, "__pydantic_decorators__", None), names, ())
     for hook in ("__post_init__", "model_post_init"):
-        # pydantic has some of its own.
+        # pydantic has hooks of its own.
         if getattr(getattr(kind, hook, None), "__module__", "pydantic").partition(".")[0] != "pydantic":
             demands.append(hook)
     demands += ["RootModel"] if getattr(kind, "__pydantic_root_model__", False) else []
@@ -197,8 +189,7 @@ class Attribute:
     max_length: int | None = None
     of: Any = None
     attributes: Any = None
-
-    __repr__ = shown
+    __repr__ = call_text
 
     def __post_init__(self) -> None:
         rule = rule_of(self.type)
@@ -206,13 +197,13 @@ class Attribute:
             raise InvalidArgumentError("type", self.type, _ALLOWED)
         checks.require_bool("required", self.required)
         kind: type = rule["type"]
-        # What is said besides the type stands.
-        said = {name: getattr(self, name) for name in _ARGUMENTS if getattr(self, name) != getattr(Attribute, name)}
-        for name, value in (rule | said).items():
-            kinds, taken = _ARGUMENTS.get(name, ((kind,), None))
+        # Arguments come before what the type says.
+        explicit = {name: getattr(self, name) for name in _ARGUMENTS if getattr(self, name) != getattr(Attribute, name)}
+        for name, value in (rule | explicit).items():
+            kinds, stored = _ARGUMENTS.get(name, ((kind,), None))
             allowed = f"None for {kind.__name__}, not {' or '.join(fit.__name__ for fit in kinds)}"
             checks.require(kind in kinds, name, value, allowed)
-            object.__setattr__(self, name, value if taken is None else taken(name, value))
+            object.__setattr__(self, name, value if stored is None else stored(name, value))
         for value in self.one_of:
             if isinstance(value, bool) or not isinstance(value, str if kind is str else _NUMBERS):
                 raise InvalidArgumentError("one_of", value, f"values of the type {kind.__name__}")
@@ -227,24 +218,22 @@ AttributeTypes: TypeAlias = Mapping[str, Any] | type
 """Declared attributes: names with types or `Attribute`; or a dataclass, TypedDict or pydantic model."""
 
 
-def attributes_of(declared: AttributeTypes) -> Frozen[str, Attribute]:
-    rules = rules_of(declared)
-    if isinstance(declared, Mapping):
-        rules = {name: {"type": kind} for name, kind in declared.items()}
+def attributes_of(types: AttributeTypes) -> Frozen[Attribute]:
+    rules = {name: {"type": kind} for name, kind in types.items()} if isinstance(types, Mapping) else rules_of(types)
     if rules is None:
         allowed = "a mapping of names to types or Attribute, or a dataclass, TypedDict or pydantic model"
-        raise InvalidArgumentError("attributes", declared, allowed)
+        raise InvalidArgumentError("attributes", types, allowed)
     for name in rules:
         checks.require_attribute("attributes", name)
     try:
         return Frozen({name: _named(name, **rule) for name, rule in rules.items()})
     except RecursionError:
-        raise InvalidArgumentError("attributes", declared, "a class that does not contain itself") from None
+        raise InvalidArgumentError("attributes", types, "a class that does not contain itself") from None
 
 
-def _named(name: str, type: Any, **more: Any) -> Attribute:  # noqa: A002 - as of an Attribute
+def _named(name: str, type: Any, **arguments: Any) -> Attribute:  # noqa: A002 - as of an Attribute
     try:
-        return type if isinstance(type, Attribute) else Attribute(type, **more)
+        return type if isinstance(type, Attribute) else Attribute(type, **arguments)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"{error.argument} of {name!r}", error.value, error.expected) from None
 
@@ -256,26 +245,25 @@ def _values(name: str, values: object) -> tuple[Any, ...]:
 
 
 _LENGTH: Final = ((str, list), partial(checks.require_count, least=0))
+# By argument of an attribute: the types that it fits, and what checks it and returns what is stored of it.
 _ARGUMENTS: Final[dict[str, tuple[tuple[type, ...], Callable[[str, Any], object]]]] = {
     "format": ((str,), lambda name, form: checks.require_choice(name, form, tuple(_FORMATS))),
     "one_of": ((str, *_NUMBERS), _values),
-    "minimum": (_NUMBERS, require_storable),
-    "maximum": (_NUMBERS, require_storable),
+    "minimum": (_NUMBERS, conversions.require_storable),
+    "maximum": (_NUMBERS, conversions.require_storable),
     "min_length": _LENGTH,
     "max_length": _LENGTH,
     "of": ((list,), lambda _, kind: kind if isinstance(kind, Attribute) else Attribute(kind)),
-    "attributes": ((dict,), lambda _, declared: attributes_of(declared)),
+    "attributes": ((dict,), lambda _, types: attributes_of(types)),
 }
-"""By argument of an attribute: the types that it fits, and what checks it and says what is kept of it."""
-
+# By argument: JSON's keyword, its words, and whether it allows a value.
 _LIMITS: Final[dict[str, tuple[str, str, Callable[[Any, Any], bool]]]] = {
     "minimum": ("minimum", "of at least {}", operator.le),
     "maximum": ("maximum", "of at most {}", operator.ge),
     "min_length": ("min{}", "of at least {} {}", lambda least, value: least <= len(value)),
-    "max_length": ("max{}", "of at most {} {}", lambda most, value: most >= len(value)),
+    "max_length": ("max{}", "of at most {} {}", lambda limit, value: limit >= len(value)),
     "one_of": ("enum", "", operator.contains),
 }
-"""By argument: JSON's keyword, its words, and whether it allows a value."""
 
 
 def json_schema(attributes: Mapping[str, Attribute]) -> dict[str, Any]:
@@ -303,6 +291,7 @@ def _plain(bound: Any) -> Any:
     return float(bound) if isinstance(bound, Decimal) else bound
 
 
+# By type: what DynamoDB calls it, its words, and its JSON Schema.
 KINDS: Final[dict[Any, tuple[tuple[str, ...], str, dict[str, Any]]]] = {
     str: (("S",), "a string", {"type": "string"}),
     int: (("N",), "a whole number", {"type": "integer"}),
@@ -314,7 +303,6 @@ KINDS: Final[dict[Any, tuple[tuple[str, ...], str, dict[str, Any]]]] = {
     list: (("L", "SS", "NS", "BS"), "a list", {"type": "array"}),
     object: ((), "any value", {}),
 }
-"""By type: what DynamoDB calls it, its words, and its JSON Schema."""
 
 
 def canonical_values(attributes: Mapping[str, Attribute], item: Image, within: str = "") -> dict[str, TypedValue]:
@@ -322,41 +310,35 @@ def canonical_values(attributes: Mapping[str, Attribute], item: Image, within: s
     stored = dict(item)
     for name, attribute in attributes.items():
         value, path = item.get(name), f"{within}{name}"
-        if value is None or (not attribute.required and "NULL" in value):
-            if attribute.required:
-                raise InvalidArgumentError(path, None, f"{expectation(attribute)}: it is required")
-            continue
-        stored[name] = _canonical(path, attribute, value)
+        if value is not None and (attribute.required or "NULL" not in value):
+            stored[name] = _canonical(path, attribute, value)
+        elif attribute.required:
+            raise InvalidArgumentError(path, None, f"{expectation(attribute)}: it is required")
     return stored
 
 
 def _canonical(path: str, attribute: Attribute, value: TypedValue) -> TypedValue:
-    [kind] = value
-    content = value[kind]
+    [(kind, content)] = value.items()
     plain = parse_number(content) if kind == "N" else content
-    fits = kind in KINDS[attribute.type][0] and (attribute.type is not int or plain == int(plain))
-    for name in attribute._limits:
-        fits = fits and _LIMITS[name][2](getattr(attribute, name), plain)
-    if fits:
-        if kind == "M":
-            return {kind: canonical_values(attribute.attributes or {}, content, f"{path}.")}
-        if attribute.of is not None:
-            members = content if kind == "L" else [{kind[0]: member} for member in content]
-            members = [_canonical(f"{path}[{index}]", attribute.of, member) for index, member in enumerate(members)]
-            # A set holds no text twice.
-            return {kind: members if kind == "L" else list(dict.fromkeys(member[kind[0]] for member in members))}
-        if attribute.format is None:
-            return value
-        text = canonical_text(attribute, content)
-        if text is not None:
-            return {kind: text}
     if attribute.type is object:
         return value
-    raise InvalidArgumentError(path, plain_value(value), expectation(attribute))
+    fits = kind in KINDS[attribute.type][0] and (attribute.type is not int or plain == int(plain))
+    fits = fits and all(_LIMITS[name][2](getattr(attribute, name), plain) for name in attribute._limits)
+    text = canonical_text(attribute, content) if fits and attribute.format is not None else ""
+    if not fits or text is None:
+        raise InvalidArgumentError(path, conversions.plain_value(value), expectation(attribute))
+    if kind == "M":
+        return {kind: canonical_values(attribute.attributes or {}, content, f"{path}.")}
+    if attribute.of is not None:
+        members = content if kind == "L" else [{kind[0]: member} for member in content]
+        members = [_canonical(f"{path}[{index}]", attribute.of, member) for index, member in enumerate(members)]
+        # A set holds no text twice.
+        return {kind: members if kind == "L" else list(dict.fromkeys(member[kind[0]] for member in members))}
+    return value if attribute.format is None else {kind: text}
 
 
 def canonical_text(attribute: Attribute, text: str) -> str | None:
-    """The text that a value of the type and format has in a key, for any of its texts; None for what is none."""
+    """Return the text that a value of the type and format has in a key, for any of its texts; None for what is none."""
     try:
         if attribute.type in _NUMBERS:
             number = parse_number(text)
@@ -389,31 +371,28 @@ def _uuid(text: str) -> str:
     return text.lower()
 
 
+# By format: the canonical text of one that has it, a ValueError for others; and its words.
 _FORMATS: Final[dict[str, tuple[Callable[[str], str], str]]] = {
     "date": (lambda text: date.fromisoformat(text).isoformat(), "an ISO 8601 date such as '2026-11-20'"),
     "date-time": (canonical_time, "an ISO 8601 time with an offset and no leap second, such as '2026-11-20T10:30:00Z'"),
     "uuid": (_uuid, "a UUID of 36 characters"),
 }
-"""By format: the canonical text of one that has it, a ValueError for others; and its words."""
-
 
 Kind: TypeAlias = Literal["a number", "a string", "a string or number", "a time"]
-
+Where: TypeAlias = Condition | None
 _ANY: Final = Attribute(object)
 
 
 @dataclass(frozen=True, slots=True)
-class KnownAttributes:
+class Vocabulary:
     """What declarations over a source may name; without attributes, all is allowed."""
 
     source: str
     attributes: Mapping[str, Attribute] | None
-    always: Collection[str | None] = ()
-    """Those that no item lacks, required or not."""
-    literal: bool = False
-    """Whether these are the fields, which are texts, and measures of an aggregate, under their whole names."""
+    always: Collection[str | None] = ()  # Those that no item lacks, required or not.
+    literal: bool = False  # Whether these are fields, which are texts, and measures of an aggregate, by whole names.
 
-    def require_all(self, argument: str, measures: Iterable[Measure | TimeWeighted], where: Condition | None) -> None:
+    def require_all(self, argument: str, measures: Iterable[Measure | TimeWeighted], where: Where) -> None:
         """Refuse to measure an attribute that is no number, or may be missing; and what `require_where` refuses."""
         for measure in measures:
             if not isinstance(measure, Count):
@@ -422,27 +401,20 @@ class KnownAttributes:
                 self.require(argument, measure.attribute, "a number", where, default=measure.default)
         self._require_where(where)
 
-    def require_key(self, argument: str, names: Iterable[str], where: Condition | None = None) -> None:
+    def require_key(self, argument: str, names: Iterable[str], where: Where = None) -> None:
         """Refuse fields of a key that are no attributes, have no text, or may be missing."""
         for name in names:
-            path, derived, default = (name, "", None) if self.literal else parts_of(name)
-            kind: Kind = "a time" if is_time(derived) else "a number"
-            if derived in ("", ORDER):
+            path, derivation, default = (name, "", None) if self.literal else parts_of(name)
+            kind: Kind = "a time" if is_time(derivation) else "a number"
+            if derivation in ("", ORDER):
                 kind = "a string" if self.literal else "a string or number"
             self.require(argument, name, kind, where, path=path, default=default)
 
     def require(
-        self,
-        argument: str,
-        name: str,
-        kind: Kind,
-        where: Condition | None = None,
-        *,
-        path: str = "",
-        default: str | Number | None = None,
+        self, argument: str, name: str, kind: Kind, where: Where = None, *, path: str = "", default: object = None
     ) -> None:
         """Refuse an attribute, at a `path` if not by its name, that is of another kind or may be missing."""
-        path, needed = path or name, frozenset[str]() if where is None else where._required
+        path = path or name
         attribute, optional = self._find(argument, name, path)
         is_kind = attribute.type in (object, *_NUMBERS) and kind != "a string"
         is_kind |= attribute.format == "date-time" if kind == "a time" else attribute.type is str and kind != "a number"
@@ -450,19 +422,19 @@ class KnownAttributes:
             raise InvalidArgumentError(argument, name, f"{kind}; {path!r} is {expectation(attribute)}")
         for part in optional if default is None else ():
             whole = part.removesuffix(LIST_MARK)
-            is_there = any(f"{there}.".startswith(f"{whole}.") for there in needed)
+            is_there = where is not None and any(f"{path}.".startswith(f"{whole}.") for path in where._required)
             allowed = f"where=Attr({whole!r}).exists(), or a default where it takes one: {part!r} is not required"
             checks.require(is_there, argument, name, allowed)
 
     def key_text(self, path: str, text: str) -> str:
-        """The text that a value has in a key; one of another type is refused, but its limits may have been others."""
+        """Return the text that a value has in a key; refuse one of another type, but not by limits: they may change."""
         attribute, _ = self._find("values", path, path)
         canonical = canonical_text(attribute, text)
         if canonical is None:
             raise InvalidArgumentError(path, text, type_words(attribute))
         return canonical
 
-    def _require_where(self, where: Condition | None) -> None:
+    def _require_where(self, where: Where) -> None:
         """Refuse a condition on what is no attribute, or that no item can satisfy."""
         for name, comparison, operands in () if where is None else where._tests:
             is_own = is_reserved(name) and not self.literal
@@ -479,23 +451,23 @@ class KnownAttributes:
                     raise InvalidArgumentError("where", operand, f"{allowed}, as {name!r} is stored")
 
     def _find(self, argument: str, name: str, path: str) -> tuple[Attribute, list[str]]:
-        """The attribute at a path, and the parts of the path that an item may lack, from the outermost on."""
-        attribute, owner, known, walked, optional = _ANY, self.source, self.attributes, "", list[str]()
-        for marked in [path] if self.literal else path.split("."):
-            part = marked if self.literal else marked.removesuffix(LIST_MARK)
-            if known is None and attribute.type in (dict, object):
-                return _ANY, optional  # A map's members are known only if its attributes are declared.
-            if known is None:
+        """Return the attribute at a path, and the parts of the path that an item may lack, from the outermost on."""
+        attribute, owner, members, optional = _ANY, self.source, self.attributes, list[str]()
+        steps = [path] if self.literal else path.split(".")
+        for index, step in enumerate(steps):
+            part = step if self.literal else step.removesuffix(LIST_MARK)
+            if members is None and attribute.type in (dict, object):
+                return _ANY, optional  # A map has any members unless its attributes are declared.
+            if members is None:
                 raise InvalidArgumentError(argument, name, f"a part of a map; {owner!r} is {expectation(attribute)}")
-            if part not in known:
-                raise InvalidArgumentError(argument, name, f"attributes of {owner!r}: {', '.join(known) or 'none'}")
-            attribute, owner = known[part], part
-            walked = f"{walked}.{marked}" if walked else marked
+            if part not in members:
+                raise InvalidArgumentError(argument, name, f"attributes of {owner!r}: {', '.join(members) or 'none'}")
+            attribute, owner = members[part], part
             if not attribute.required and path not in self.always:
-                optional.append(walked)
-            if part != marked:
+                optional.append(".".join(steps[: index + 1]))
+            if part != step:
                 if attribute.type not in (list, object):
                     raise InvalidArgumentError(argument, name, f"a list; {part!r} is {expectation(attribute)}")
                 attribute = attribute.of or _ANY
-            known = attribute.attributes
+            members = attribute.attributes
         return attribute, optional

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import localcontext
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from dynamodb_counters._declarations.aggregates import GAP, Aggregate, Window
+from dynamodb_counters._declarations.checks import require
 from dynamodb_counters._declarations.sources import Event
 from dynamodb_counters._items.conversions import EXACT, Number, key_text, parse_number, whole
 from dynamodb_counters._items.keys import expected_text, is_hashed, parts_of
 from dynamodb_counters._items.schema import PK, SK
 from dynamodb_counters.errors import InvalidArgumentError
 
+Key: TypeAlias = dict[str, dict[str, str]]
+Given: TypeAlias = Mapping[str, object] | None
+"""A group as a call states it in one mapping; None if it does so by keyword."""
+
 
 def with_below(declaration: Aggregate | Window) -> Iterator[Aggregate | Window]:
-    """A declaration, the aggregate whose groups it counts, and so on down."""
+    """Yield a declaration, the aggregate whose groups it counts, and so on down."""
     yield declaration
     if isinstance(declaration.source, Aggregate):
         yield from with_below(declaration.source)
-
-
-Key: TypeAlias = dict[str, dict[str, str]]
-
-Given: TypeAlias = Mapping[str, object] | None
-"""A group as a call states it in one mapping; None if it does so by keyword."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,49 +46,36 @@ class Group:
     complete: bool = True
 
     def __getitem__(self, measure: str) -> Any:
-        """One of the measures; those there are, if it is none."""
+        """Return a measure; InvalidArgumentError, which lists them, for another name."""
         if measure not in self.measures:
             raise InvalidArgumentError("measure", measure, f"one of {', '.join(map(repr, self.measures))}")
         return self.measures[measure]
 
 
 def group_of(
-    aggregate: Aggregate,
-    values: Mapping[str, object],
-    items: Iterable[Mapping[str, Any]],
-    complete: bool = True,
+    aggregate: Aggregate, values: Mapping[str, object], items: Iterable[Mapping[str, Any]], complete: bool = True
 ) -> Group:
-    """The group that typed items hold: one, or several of a sharded aggregate; empty ones count 0."""
-    held = list(items)
+    """Return the group in typed items: one, or several of a sharded aggregate; empty ones count 0."""
+    items, numbers = list(items), dict[str, Number]()
     with localcontext(EXACT):
-        numbers: dict[str, Number] = {
-            name: whole(sum(parse_number(item[name]["N"]) for item in held if name in item))
-            for name in aggregate._attributes
-        }
-    return Group(
-        {name: key_text(name, values[name]) for name in aggregate.fields},
-        {name: measure._read(name, numbers) for name, measure in aggregate.measures.items()},
-        complete,
-    )
+        for name in aggregate._attributes:
+            numbers[name] = whole(sum(parse_number(item[name]["N"]) for item in items if name in item))
+    group = {name: key_text(name, values[name]) for name in aggregate.fields}
+    return Group(group, {name: measure._read(name, numbers) for name, measure in aggregate.measures.items()}, complete)
 
 
-def given(values: object, fields: Mapping[str, object]) -> Mapping[str, object]:
-    """Values as a call states them: by keyword, or in one mapping where a name is an option's or no identifier."""
+def given(values: Any, fields: Mapping[str, object]) -> Mapping[str, object]:
+    """Return values as a call states them: by keyword, or in one mapping, as a name may be an option's, or any text."""
     if values is None:
         return fields
-    if fields:
-        raise InvalidArgumentError("values", values, "keyword arguments or one mapping, not both")
-    if not isinstance(values, Mapping):
-        raise InvalidArgumentError("values", values, "a mapping of fields to values")
-    return values
+    require(not fields, "values", values, "keyword arguments or one mapping, not both")
+    require(isinstance(values, Mapping), "values", values, "a mapping of fields to values")
+    return cast("Mapping[str, object]", values)
 
 
-def require_values(fields: Iterable[str], values: Iterable[str], cure: str = "") -> None:
-    """Refuse fields without a value."""
-    fields = tuple(fields)
+def require_values(fields: Collection[str], values: Collection[str], cure: str = "") -> None:
     for name in fields:
-        if name not in values:
-            raise InvalidArgumentError(name, None, f"a value for each of {', '.join(fields)}{cure}")
+        require(name in values, name, None, f"a value for each of {', '.join(fields)}{cure}")
 
 
 def fields_text(name: str, fields: Iterable[str]) -> str:
@@ -97,35 +83,27 @@ def fields_text(name: str, fields: Iterable[str]) -> str:
 
 
 def canonical_fields(
-    declared: Aggregate | Window, fields: Iterable[str], values: object, required: Iterable[str] = ()
+    declaration: Aggregate | Window, fields: Iterable[str], values: Any, required: Iterable[str] = ()
 ) -> dict[str, str]:
-    """The texts of fields as keys have them; refuse other fields, missing ones, and texts that they never have."""
-    if not isinstance(values, Mapping):
-        raise InvalidArgumentError("values", values, "a mapping of fields to values")
-    known, texts = tuple(fields), dict[str, str]()
+    """Return the texts of fields as keys have them; refuse other fields, missing ones, and texts that none has."""
+    require(isinstance(values, Mapping), "values", values, "a mapping of fields to values")
+    *_, root = with_below(declaration)
+    source, names, texts = root.source, tuple(fields), dict[str, str]()
     for field, value in values.items():
-        if field not in known:
-            raise InvalidArgumentError(field, value, fields_text(declared.name, known))
-        texts[field] = _canonical(declared, field, key_text(field, value))
-    require_values(required, texts)
+        require(field in names, field, value, fields_text(declaration.name, names))
+        texts[field] = text = key_text(field, value)
+        if (expected := expected_text(field, text)) is not None:
+            raise InvalidArgumentError(field, text, expected)
+        path, derivation, default = parts_of(field)
+        is_gap = field == GAP and isinstance(declaration.source, Aggregate) and declaration.source._longest > 0
+        if isinstance(source, Event) and not derivation and text != default and not is_gap:
+            texts[field] = source._vocabulary.key_text(path, text)
+    require_values(tuple(required), texts)
     return texts
 
 
-def _canonical(declared: Aggregate | Window, field: str, text: str) -> str:
-    expected = expected_text(field, text)
-    if expected is not None:
-        raise InvalidArgumentError(field, text, expected)
-    path, derived, default = parts_of(field)
-    is_gap = field == GAP and isinstance(declared.source, Aggregate) and declared.source._longest > 0
-    if derived or text == default or is_gap:
-        return text
-    *_, counted = with_below(declared)
-    source = counted.source
-    return source._known.key_text(path, text) if isinstance(source, Event) else text
-
-
 def values_of(aggregate: Aggregate | Window, item: Mapping[str, Any]) -> dict[str, str] | None:
-    """The group of a typed item: field to text; None if the key is hashed and the item lacks the values."""
+    """Return the group of a typed item, field to text; None if the key is hashed and the item lacks the values."""
     values: dict[str, str] = {}
     for name, template in ((PK, aggregate._pk_template), (SK, aggregate._sk_template)):
         key = item[name]["S"]
@@ -145,5 +123,5 @@ def typed_key(key: Mapping[str, str]) -> Key:
 
 
 def identity(item: Mapping[str, Any]) -> tuple[str, str]:
-    """The key of a typed item as plain text."""
+    """Return the key of a typed item as plain text."""
     return item[PK]["S"], item[SK]["S"]

@@ -14,11 +14,14 @@ from dynamodb_counters._items.conversions import Number, format_number, require_
 from dynamodb_counters._items.schema import is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
 
-K = TypeVar("K")
-V = TypeVar("V")
+MAX_BINS: Final = 100
+MOMENT: Final = ".t"  # Ends the attribute with changes of a level times the seconds since their bucket began.
+DIVISION: Final = Context(prec=38)  # As many digits as DynamoDB keeps.
+
+Value = TypeVar("Value")
 
 
-class Frozen(dict[K, V]):
+class Frozen(dict[str, Value]):
     """A dict that refuses changes, and has a hash."""
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
@@ -34,43 +37,34 @@ class Frozen(dict[K, V]):
         return type(self), (dict(self),)
 
 
-def shown(declaration: Any) -> str:
-    """The repr: a call that makes it, of all that is not by default."""
+def call_text(declaration: Any) -> str:
+    """Return the repr: a call that makes it, of all that is not by default."""
     values = [(part, getattr(declaration, part.name)) for part in fields(declaration) if part.init]
     pairs = [(part.name, value) for part, value in values if value != part.default]
     texts = [f"{name}={value.__name__ if isinstance(value, type) else repr(value)}" for name, value in pairs]
     return f"{type(declaration).__name__}({', '.join(texts)})"
 
 
-MAX_BINS: Final = 100
-
-MOMENT: Final = ".t"
-"""Ends the attribute that holds changes of a level times the seconds since their bucket began."""
-
-DIVISION: Final = Context(prec=38)  # as many digits as DynamoDB keeps
-
-
-def ascending(argument: str, numbers: object, most: int, least: int = 0) -> tuple[Number, ...]:
-    """The numbers of a sequence, each greater than the one before; refuses others, too many and too few."""
-    if not isinstance(numbers, Sequence) or isinstance(numbers, str | bytes):
-        raise InvalidArgumentError(argument, numbers, "a sequence of numbers")
+def ascending(argument: str, numbers: Any, limit: int, least: int = 0) -> tuple[Number, ...]:
+    """Return the numbers of a sequence, each greater than the one before; refuse others, too many and too few."""
+    is_sequence = isinstance(numbers, Sequence) and not isinstance(numbers, str | bytes)
+    require(is_sequence, argument, numbers, "a sequence of numbers")
     stored = tuple(require_storable(argument, number) for number in numbers)
-    is_allowed = least <= len(stored) <= most and all(low < high for low, high in pairwise(stored))
-    require(is_allowed, argument, numbers, f"1 to {most} ascending numbers")
+    is_allowed = least <= len(stored) <= limit and all(low < high for low, high in pairwise(stored))
+    require(is_allowed, argument, numbers, f"1 to {limit} ascending numbers")
     return stored
 
 
 class _OfNumber:
     __slots__ = ()
     attribute: Any
-    default: Any
 
     def __post_init__(self) -> None:
         require_attribute("attribute", self.attribute)
         require_no_member("attribute", [self.attribute])
         for argument in ("cap", "default"):
-            if getattr(self, argument, None) is not None:
-                require_storable(argument, getattr(self, argument))
+            if (number := getattr(self, argument, None)) is not None:
+                require_storable(argument, number)
 
 
 class _OneAttribute:
@@ -80,7 +74,7 @@ class _OneAttribute:
         return (name,)
 
     def _read(self, name: str, numbers: Mapping[str, Number]) -> Number:
-        """The measure, from the number attributes of an item."""
+        """Return the measure, from the number attributes of an item."""
         return numbers.get(name, 0)
 
 
@@ -162,18 +156,18 @@ class Histogram(_OfNumber):
         return (*self.exactly, *(f"<{format_number(first)}" for first in self.bounds[:1]), *self.bounds)
 
     def _attributes(self, name: str) -> tuple[str, ...]:
-        return tuple(f"{name}.{one if isinstance(one, str) else format_number(one)}" for one in self._names)
+        return tuple(f"{name}.{part if isinstance(part, str) else format_number(part)}" for part in self._names)
 
     def _read(self, name: str, numbers: Mapping[str, Number]) -> dict[Number | str, Number]:
-        held = (numbers.get(attribute, 0) for attribute in self._attributes(name))
-        return dict(zip(self._names, held, strict=True))
+        counts = (numbers.get(attribute, 0) for attribute in self._attributes(name))
+        return dict(zip(self._names, counts, strict=True))
 
     def _bin_indexes(self, value: Number) -> range:
-        """The index in `_names` of the bin that a value counts in, if there is one."""
-        after = bisect_right(self.exactly or self.bounds, value)
+        """Return the index in `_names` of the bin that a value counts in, if there is one."""
+        index = bisect_right(self.exactly or self.bounds, value)
         if self.bounds:
-            return range(after, after + 1)
-        return range(after - (value in self.exactly[after - 1 : after]), after)
+            return range(index, index + 1)
+        return range(index - (value in self.exactly[index - 1 : index]), index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,21 +194,17 @@ Measure: TypeAlias = Count | Sum | Average | Histogram
 MEASURES: Final = (Count, Sum, Average, Histogram)
 
 
-def given_measures(
-    name: str, measures: Mapping[str, Measure] | None, named: Mapping[str, Measure]
-) -> Frozen[str, Measure]:
-    """Measures as a declaration states them: by keyword, in one mapping, or not, which counts under its name."""
-    for argument, value in named.items():
-        if not isinstance(value, (*MEASURES, type)):
-            raise InvalidArgumentError(argument, value, "a measure such as Count(), or the name of another argument")
-    if measures is not None and named:
-        raise InvalidArgumentError("measures", measures, "keyword arguments or one mapping, not both")
-    given: object = (named or {name: Count()}) if measures is None else measures
-    if not isinstance(given, Mapping) or not given:
-        raise InvalidArgumentError("measures", given, "at least one measure, such as {'views': Count()}")
-    for each, measure in given.items():
-        if not is_name(each) or is_reserved(each):
-            raise InvalidArgumentError("measures", each, "names of letters, digits, '-' and '_' that are not reserved")
-        if not isinstance(measure, MEASURES):
-            raise InvalidArgumentError("measures", measure, "a Count(), Sum(…), Average(…) or Histogram(…)")
-    return Frozen(given)
+def measures_of(declaration: str, mapping: Any, keywords: Mapping[str, Measure]) -> Frozen[Measure]:
+    """Return measures from keywords or from a mapping; from neither, a count under the declaration's name."""
+    for name, value in keywords.items():
+        allowed = "a measure such as Count(), or the name of another argument"
+        require(isinstance(value, (*MEASURES, type)), name, value, allowed)
+    require(mapping is None or not keywords, "measures", mapping, "keyword arguments or one mapping, not both")
+    measures: Any = (keywords or {declaration: Count()}) if mapping is None else mapping
+    is_mapping = isinstance(measures, Mapping) and measures
+    require(is_mapping, "measures", measures, "at least one measure, such as {'views': Count()}")
+    for name, measure in measures.items():
+        allowed = "names of letters, digits, '-' and '_' that are not reserved"
+        require(is_name(name) and not is_reserved(name), "measures", name, allowed)
+        require(isinstance(measure, MEASURES), "measures", measure, "a Count(), Sum(…), Average(…) or Histogram(…)")
+    return Frozen(measures)

@@ -8,11 +8,11 @@ from datetime import timedelta, tzinfo
 from itertools import islice
 from typing import Final, NamedTuple
 
-from dynamodb_counters._declarations.checks import Fields, field_names, named_key, require_arguments, require_count
+from dynamodb_counters._declarations import checks
+from dynamodb_counters._declarations.checks import Fields, field_names, named_key, require
 from dynamodb_counters._items.keys import KeyTemplate, key_template
 from dynamodb_counters._items.schema import LEASES_PREFIX, MAX_LEASE_FIELDS, MAX_PK_BYTES
 from dynamodb_counters._tiers import PERIODS, Period, periods, time_zone, utc
-from dynamodb_counters.errors import InvalidArgumentError
 
 MOST_CALLS: Final = 10**15
 
@@ -54,25 +54,23 @@ class Quota:
     portion: int | None = None
 
     def __post_init__(self) -> None:
-        require_arguments(self)
-        require_count("limit", self.limit, MOST_CALLS)
+        checks.require_arguments(self)
+        checks.require_count("limit", self.limit, MOST_CALLS)
         if isinstance(self.per, timedelta):
-            if self.per < timedelta(minutes=1) or self.per % timedelta(seconds=1):
-                raise InvalidArgumentError("per", self.per, "a timedelta of whole seconds, 1 minute or more")
-        elif self.per not in PERIODS:
-            raise InvalidArgumentError("per", self.per, f"a timedelta or one of {', '.join(map(repr, PERIODS))}")
+            is_fit = self.per >= timedelta(minutes=1) and not self.per % timedelta(seconds=1)
+            require(is_fit, "per", self.per, "a timedelta of whole seconds, 1 minute or more")
+        else:
+            require(self.per in PERIODS, "per", self.per, f"a timedelta or one of {', '.join(map(repr, PERIODS))}")
         fields = field_names("by", self.by, plain=True)
-        if len(fields) > MAX_LEASE_FIELDS:
-            raise InvalidArgumentError("by", self.by, f"at most {MAX_LEASE_FIELDS} attributes")
+        require(len(fields) <= MAX_LEASE_FIELDS, "by", self.by, f"at most {MAX_LEASE_FIELDS} attributes")
         object.__setattr__(self, "by", fields)
         _ = self._pk_template
         time_zone(self.tz)
         if self.portion is not None:
-            require_count("portion", self.portion, self.limit)
+            checks.require_count("portion", self.portion, self.limit)
 
     @property
     def _portion_size(self) -> int:
-        """The most calls that a process reserves with one write."""
         return self.portion or max(1, min(1000, self.limit // 100))
 
     @property

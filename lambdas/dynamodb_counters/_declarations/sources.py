@@ -9,24 +9,18 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Any, Final, cast
 
-from dynamodb_counters._declarations import checks
+from dynamodb_counters._declarations import checks, event_attributes
 from dynamodb_counters._declarations.checks import Fields, named_key, require
-from dynamodb_counters._declarations.event_attributes import (
-    Attribute,
-    AttributeTypes,
-    KnownAttributes,
-    attributes_of,
-    json_schema,
-)
-from dynamodb_counters._declarations.measures import shown
+from dynamodb_counters._declarations.event_attributes import Attribute, AttributeTypes, Vocabulary
+from dynamodb_counters._declarations.measures import call_text
 from dynamodb_counters._items.chunks import Chunk
 from dynamodb_counters._items.conditions import Condition, Image, text_reader
 from dynamodb_counters._items.keys import KeyTemplate, key_template
 from dynamodb_counters._items.schema import MAX_PK_BYTES, MAX_SK_BYTES, PK, SK, TTL, TYPE, is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
 
-_LONGEST_BUCKET: Final = timedelta(days=1)
 _SECOND: Final = timedelta(seconds=1)
+DIGEST_BYTES: Final = 16  # Of an event: two of a billion in one bucket share a digest with a probability of 10^-21.
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +58,9 @@ class Packed:
     def __post_init__(self) -> None:
         checks.require_arguments(self)
         checks.require_attribute("time", self.time)
-        bucket: object = self.bucket
-        if not isinstance(bucket, timedelta) or not _SECOND <= bucket <= _LONGEST_BUCKET or bucket % _SECOND:
-            raise InvalidArgumentError("bucket", self.bucket, "a timedelta of whole seconds, from 1 second to 1 day")
+        bucket: Any = self.bucket
+        is_fit = isinstance(bucket, timedelta) and _SECOND <= bucket <= timedelta(days=1) and not bucket % _SECOND
+        require(is_fit, "bucket", bucket, "a timedelta of whole seconds, from 1 second to 1 day")
         for argument, name in (("partition_by", self.partition_by), ("tenant", self.tenant)):
             if name is not None:
                 checks.require_attribute(argument, name)
@@ -99,16 +93,15 @@ class TableKeys:
     ttl: str | None = None
 
     def __post_init__(self) -> None:
-        named = {"partition_key": self.partition_key, "sort_key": self.sort_key, "ttl": self.ttl}
-        names = {argument: name for argument, name in named.items() if name is not None or argument == "partition_key"}
+        keys = {"partition_key": self.partition_key, "sort_key": self.sort_key, "ttl": self.ttl}
+        names = {argument: name for argument, name in keys.items() if name is not None or argument == "partition_key"}
         for argument, name in names.items():
             require(isinstance(name, str) and name, argument, name, "an attribute name")
         if len({*names.values()}) < len(names):
             raise InvalidArgumentError("sort_key", self.sort_key, "a different attribute for each key and the TTL")
 
 
-OURS: Final = TableKeys(PK, SK, TTL)
-"""Keys of the tables that this package makes."""
+OURS: Final = TableKeys(PK, SK, TTL)  # Of the tables that this package makes.
 
 
 class Keyed:
@@ -116,6 +109,7 @@ class Keyed:
 
     pk: Any
     sk: Any
+    __repr__ = call_text
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
@@ -132,7 +126,7 @@ class Keyed:
         return key_template(self.sk, MAX_SK_BYTES, "sk")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Event(Keyed):
     """Something that happens and is counted once.
 
@@ -167,8 +161,6 @@ class Event(Keyed):
     packed: Packed | None = None
     attributes: AttributeTypes | None = field(default=None, hash=False)
 
-    __repr__ = shown
-
     def __post_init__(self, key: Fields | None) -> None:
         checks.require_arguments(self)
         fields = checks.fields_instead(self.name, "key", key, self.pk, self.sk, plain=True)
@@ -179,36 +171,34 @@ class Event(Keyed):
         checks.require_key("pk", self.pk, plain=True)
         checks.require_key("sk", self.sk, plain=True)
         if self.attributes is not None:
-            object.__setattr__(self, "attributes", attributes_of(self.attributes))
-        self._known.require_key("pk" if key is None else "key", self._pk_template.fields)
-        self._known.require_key("sk" if key is None else "key", self._sk_template.fields)
+            object.__setattr__(self, "attributes", event_attributes.attributes_of(self.attributes))
+        self._vocabulary.require_key("pk" if key is None else "key", self._pk_template.fields)
+        self._vocabulary.require_key("sk" if key is None else "key", self._sk_template.fields)
         if self.version is not None:
             checks.require_attribute("version", self.version)
-            self._known.require("version", self.version, "a string or number")
+            self._vocabulary.require("version", self.version, "a string or number")
         if self.packed is not None:
             self._require_packable(self.packed)
 
     @property
     def _declared_attributes(self) -> Mapping[str, Attribute] | None:
-        """The attributes that are declared, by name; None if any are allowed."""
         return cast("Mapping[str, Attribute] | None", self.attributes)
 
     @property
     def json_schema(self) -> dict[str, Any]:
         """The JSON Schema (draft 7) of an event as clients send it: of its attributes, else of its key."""
-        return json_schema(self._declared_attributes or dict.fromkeys(self.fields, Attribute(object)))
+        attributes = self._declared_attributes or dict.fromkeys(self.fields, Attribute(object))
+        return event_attributes.json_schema(attributes)
 
     def _canonical(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Values with the texts that keys have for those of declared types."""
-        known, declared = self._known, self._declared_attributes or {}
-        return {
-            name: known.key_text(name, value) if isinstance(value, str) and name in declared else value
-            for name, value in values.items()
-        }
+        """Return values with the texts that keys have for those of declared types."""
+        vocabulary, attributes = self._vocabulary, self._declared_attributes or {}
+        texts = {name: text for name, text in values.items() if isinstance(text, str) and name in attributes}
+        return {**values, **{name: vocabulary.key_text(name, text) for name, text in texts.items()}}
 
     @property
-    def _known(self) -> KnownAttributes:
-        return KnownAttributes(self.name, self._declared_attributes, (*self.fields, self.version))
+    def _vocabulary(self) -> Vocabulary:
+        return Vocabulary(self.name, self._declared_attributes, (*self.fields, self.version))
 
     def _require_packable(self, packed: Any) -> None:
         require(isinstance(packed, Packed), "packed", packed, "a Packed, or None")
@@ -217,7 +207,7 @@ class Event(Keyed):
         for argument in ("time", "partition_by", "tenant"):
             name = getattr(packed, argument)
             require(name is None or name in self.fields, argument, name, allowed)
-        self._known.require("time", packed.time, "a time")
+        self._vocabulary.require("time", packed.time, "a time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,10 +272,6 @@ class Items:
         return tuple(dict.fromkeys(name for _, template in self._templates for name in template.fields))
 
 
-DIGEST_BYTES: Final = 16
-"""Bytes of a digest: two of a billion events in one bucket share one with a probability of 10^-21."""
-
-
 class EventIdentity:
     """Identities of a declaration's events, whatever else they hold."""
 
@@ -298,7 +284,7 @@ class EventIdentity:
         return digest_of(self._pk.render(texts), self._sk.render(texts))
 
     def digests(self, chunk: Chunk) -> list[bytes]:
-        """Identity of each row, by the columns of the key alone."""
+        """Return the identity of each row, by the columns of the key alone."""
         texts = {name: self._texts(chunk, name) for name in self._readers}
         pks, sks = (_rendered(template, texts, chunk.rows) for template in (self._pk, self._sk))
         return [digest_of(pk, sk) for pk, sk in zip(pks, sks, strict=True)]
@@ -313,7 +299,7 @@ class EventIdentity:
 
 def _rendered(template: KeyTemplate, texts: Mapping[str, Sequence[str]], rows: int) -> list[str]:
     columns = [texts[name] for name in template.fields]
-    return [template.render_texts(list(each)) for each in (zip(*columns, strict=True) if columns else [()] * rows)]
+    return [template.render_texts(list(row)) for row in (zip(*columns, strict=True) if columns else [()] * rows)]
 
 
 def digest_of(pk: str, sk: str) -> bytes:

@@ -14,10 +14,9 @@ from dynamodb_counters._items.conversions import Number
 from dynamodb_counters.errors import InvalidArgumentError
 
 MOST_LEVELS: Final = 20
-
+# By these two, events on EventBridge are known.
 EVENT_SOURCE: Final = "dynamodb-counters"
 DETAIL_TYPE: Final = "Threshold Crossed"
-"""With the source: how events on EventBridge are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +54,18 @@ class Threshold:
         require_arguments(self)
         object.__setattr__(self, "at", ascending("at", self.at, MOST_LEVELS, least=1))
         if self.aggregate is not None:
-            object.__setattr__(self, "measure", _measure(watched(self.aggregate), self.measure))
+            target = watched(self.aggregate)
+            names = [name for name, measure in target.measures.items() if isinstance(measure, Count | Sum | Average)]
+            if self.measure == "" and len(names) == 1:
+                object.__setattr__(self, "measure", names[0])
+            allowed = f"a Count, Sum or Average of {target.name!r}: {', '.join(names) or 'it has none'}"
+            require(self.measure in names, "measure", self.measure, allowed)
 
 
 def watched(aggregate: object) -> Aggregate:
-    found = aggregate.total if isinstance(aggregate, Distinct) else aggregate
-    if not isinstance(found, Aggregate) or read_by(found) != "get":
+    target = aggregate.total if isinstance(aggregate, Distinct) else aggregate
+    if not isinstance(target, Aggregate) or read_by(target) != "get":
         allowed = "an Aggregate or Distinct, whose items show each change; instead of a Window, one by at:month"
         raise InvalidArgumentError("aggregate", aggregate, allowed)
-    require(found.write_shards == 1, "aggregate", found.name, "one with write_shards=1: a group is one item")
-    return found
-
-
-def _measure(aggregate: Aggregate, name: object) -> str:
-    fit = [each for each, measure in aggregate.measures.items() if isinstance(measure, Count | Sum | Average)]
-    if name == "" and len(fit) == 1:
-        return fit[0]
-    allowed = f"a Count, Sum or Average of {aggregate.name!r}: {', '.join(fit) or 'it has none'}"
-    require(name in fit, "measure", name, allowed)
-    return str(name)
+    require(target.write_shards == 1, "aggregate", target.name, "one with write_shards=1: a group is one item")
+    return target
