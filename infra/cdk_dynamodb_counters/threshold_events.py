@@ -21,7 +21,7 @@ from cdk_dynamodb_counters._synth import check_at_synth
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from dynamodb_counters._declarations import Threshold, flatten
 from dynamodb_counters._declarations.codec import described
-from dynamodb_counters._declarations.thresholds import DETAIL_TYPE, EVENT_SOURCE
+from dynamodb_counters._declarations.composites import DETAIL_TYPE, EVENT_SOURCE
 from dynamodb_counters._items.schema import CROSSING, TYPE
 from dynamodb_counters.errors import InvalidArgumentError
 

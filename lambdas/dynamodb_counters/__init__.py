@@ -13,13 +13,12 @@ if TYPE_CHECKING:
     from dynamodb_counters._counters import Counters
     from dynamodb_counters._declarations import Declarable
     from dynamodb_counters._declarations.aggregates import Aggregate, Counter, Ranking, Window
-    from dynamodb_counters._declarations.composites import ActiveMembers, Distinct, Extremes, Percentiles
+    from dynamodb_counters._declarations.composites import ActiveMembers, Distinct, Extremes, Percentiles, Threshold
     from dynamodb_counters._declarations.event_attributes import Attribute
     from dynamodb_counters._declarations.groups import Group
     from dynamodb_counters._declarations.measures import Average, Count, Histogram, Sum, TimeWeighted
     from dynamodb_counters._declarations.quotas import Quota
     from dynamodb_counters._declarations.sources import Event, Items, Packed, TableKeys
-    from dynamodb_counters._declarations.thresholds import Threshold
     from dynamodb_counters._erasure import Erased
     from dynamodb_counters._items.conditions import Attr, Condition
     from dynamodb_counters._quarantine import Quarantined

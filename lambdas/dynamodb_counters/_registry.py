@@ -25,8 +25,8 @@ from dynamodb_counters._assumptions import (
 )
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items
 from dynamodb_counters._declarations.codec import decode, definition, encode, same_definition
+from dynamodb_counters._declarations.composites import Threshold
 from dynamodb_counters._declarations.groups import with_below
-from dynamodb_counters._declarations.thresholds import Threshold
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.schema import (
     CHECKPOINT_PREFIX,

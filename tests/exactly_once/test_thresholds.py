@@ -18,7 +18,7 @@ from counters_lambda.counting.crossings import crossings
 from dynamodb_counters import Aggregate, Average, Counter, Distinct, Event, Packed, Sum, Threshold
 from dynamodb_counters._assumptions import RUN_OPEN_AFTER
 from dynamodb_counters._declarations import Declarable, flatten
-from dynamodb_counters._declarations.thresholds import watched
+from dynamodb_counters._declarations.composites import watched
 from dynamodb_counters._fold.records import Change, changes_of
 from dynamodb_counters.errors import CommitError
 from simulation.counters_in_memory import CountersInMemory, Faults, counters_in_memory

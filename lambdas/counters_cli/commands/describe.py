@@ -19,7 +19,7 @@ from counters_lambda.counting.checkpoints import Checkpoint
 from counters_lambda.counting.feeds import Shard, StreamReader, read_checkpoint
 from dynamodb_counters._declarations import Declaration, Direct
 from dynamodb_counters._declarations.codec import decode, described, same_definition
-from dynamodb_counters._declarations.thresholds import Threshold
+from dynamodb_counters._declarations.composites import Threshold
 from dynamodb_counters._registry import COMPLETE, Registry, entries_of, is_same, read_registry, threshold_name
 from dynamodb_counters.errors import CheckpointError, UncountedError
 

@@ -16,8 +16,8 @@ from decimal import Decimal, localcontext
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate
+from dynamodb_counters._declarations.composites import DETAIL_TYPE, EVENT_SOURCE, Threshold
 from dynamodb_counters._declarations.groups import values_of
-from dynamodb_counters._declarations.thresholds import DETAIL_TYPE, EVENT_SOURCE, Threshold
 from dynamodb_counters._fold.layouts import is_split
 from dynamodb_counters._fold.plan import UNFOLDABLE, Plan
 from dynamodb_counters._fold.records import NEW, OLD, Change, padded

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
 
 from dynamodb_counters._declarations import checks
-from dynamodb_counters._declarations.checks import Fields, named_key, require
+from dynamodb_counters._declarations.checks import BUCKET_FIELD, TIER_FIELD, WRITE_SHARD_FIELD, Fields, require
 from dynamodb_counters._declarations.event_attributes import Attribute, Vocabulary
 from dynamodb_counters._declarations.measures import Count, Measure, Sum, TimeWeighted, measures_of
 from dynamodb_counters._declarations.sources import Direct, Event, Items, Keyed
@@ -30,10 +30,6 @@ MAX_GROUPS: Final = 1000  # Groups that one item may touch by default: each is a
 PARTITION_MARK: Final = "#~"  # Comes before the digit in which the partition keys of pages end.
 # How many units of time ago a member was active before, at most the longest span: a field of those in pages.
 GAP: Final = "gap"
-# Fields that the runtime fills in: the number of a write shard, the letter of a bucket's tier, a bucket's start.
-WRITE_SHARD_FIELD: Final = "_shard"
-TIER_FIELD: Final = "_tier"
-BUCKET_FIELD: Final = "_bucket"
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,19 +209,19 @@ class Aggregate(Keyed):
         fields = checks.fields_instead(self.name, "by", by, self.pk, self.sk)
         if fields is None:
             return
-        source, pk, rest = self.source, named_key(self.name, fields[:1]), fields[1:]
+        source, pk, rest = self.source, checks.named_key(self.name, fields[:1]), fields[1:]
         if self.pages:
             shared = [name for name in fields if self.retention is not None and tier_of(name)]
-            pk, rest = named_key(self.name, shared), tuple(name for name in fields if name not in shared)
+            pk, rest = checks.named_key(self.name, shared), tuple(name for name in fields if name not in shared)
         elif isinstance(source, Event | Aggregate) and source._pk_template.fields:
             # In the source's partition, if that determines the group, a single shard of the stream feeds it, and one
             # Query reads both.
             count = len(source._pk_template.fields)
-            beside = key_template(named_key(self.name, fields[count:]), MAX_SK_BYTES, "sk")
+            beside = key_template(checks.named_key(self.name, fields[count:]), MAX_SK_BYTES, "sk")
             if fields[:count] == source._pk_template.fields and not beside.overlaps(source._sk_template):
                 pk, rest = source.pk, fields[count:]
         object.__setattr__(self, "pk", pk)
-        object.__setattr__(self, "sk", named_key(self.name, rest))
+        object.__setattr__(self, "sk", checks.named_key(self.name, rest))
 
     @property
     def _vocabulary(self) -> Vocabulary:
@@ -348,7 +344,7 @@ class Window(Keyed):
         fields = checks.fields_instead(self.name, "by", by, self.pk)
         if fields is not None:
             is_shared = isinstance(self.source, Event) and fields and fields == self.source._pk_template.fields
-            object.__setattr__(self, "pk", self.source.pk if is_shared else named_key(self.name, fields))
+            object.__setattr__(self, "pk", self.source.pk if is_shared else checks.named_key(self.name, fields))
         checks.require_key("pk", self.pk)
         argument, value = ("pk", self.pk) if fields is None else ("by", by)
         checks.require_no_member(argument, self.fields)

@@ -21,6 +21,11 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 Fields: TypeAlias = str | Sequence[str]
 """The names of fields, or of the only one."""
 
+# Fields of keys that the runtime fills in: the number of a write shard, the letter of a bucket's tier, its start.
+WRITE_SHARD_FIELD: Final = "_shard"
+TIER_FIELD: Final = "_tier"
+BUCKET_FIELD: Final = "_bucket"
+
 # First words of bookkeeping's keys, as which no key may begin.
 _WORDS: Final = ("CHECKPOINT", "LEASES", "PACK", "QUARANTINE", "WINDOW")
 _PLAIN: Final = "an attribute name or a sequence of different ones, such as ('url', 'clientId')"

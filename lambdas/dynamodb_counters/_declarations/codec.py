@@ -13,11 +13,11 @@ from functools import lru_cache, partial
 from typing import Any, Final, TypeVar
 
 from dynamodb_counters._declarations.aggregates import Aggregate, Counter, Ranking, Window
+from dynamodb_counters._declarations.composites import Threshold
 from dynamodb_counters._declarations.consistency import Declaration
 from dynamodb_counters._declarations.event_attributes import KINDS, Attribute
 from dynamodb_counters._declarations.measures import MEASURES, TimeWeighted
 from dynamodb_counters._declarations.sources import Direct, Event, Items, Packed, TableKeys
-from dynamodb_counters._declarations.thresholds import Threshold
 from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters.errors import InvalidArgumentError
 

@@ -1,22 +1,22 @@
-"""Declarations made of aggregates: distinct and active members, percentiles, extremes. And which read takes which."""
+"""Declarations made of aggregates, thresholds of these, and which read takes which."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from dynamodb_counters._declarations import checks
 from dynamodb_counters._declarations.aggregates import GAP, Aggregate, OnExpiry, Window, require_counting
 from dynamodb_counters._declarations.checks import Fields, named_key, require
 from dynamodb_counters._declarations.event_attributes import Kind
-from dynamodb_counters._declarations.measures import Count, call_text
+from dynamodb_counters._declarations.measures import Average, Count, Sum, ascending, call_text
 from dynamodb_counters._declarations.quotas import Quota
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.conditions import Attr, Condition
-from dynamodb_counters._items.conversions import format_number
+from dynamodb_counters._items.conversions import Number, format_number
 from dynamodb_counters._items.keys import LEAST_ERROR, LOG, MOST_ERROR, ORDER, key_template, parts_of
 from dynamodb_counters._items.schema import MAX_SK_BYTES
 from dynamodb_counters.errors import InvalidArgumentError
@@ -24,6 +24,10 @@ from dynamodb_counters.errors import InvalidArgumentError
 MEMBERS: Final = "-members"  # End of the name of the aggregate that counts the members of a `Distinct`.
 MOST_UNITS: Final = 372  # Of time in a member's page: all may change in one update, as of `MAX_ATTRIBUTES`.
 TIMED: Final = ("active", "distributions")  # Reads over spans of time.
+MOST_LEVELS: Final = 20  # Of a threshold.
+# By these two, events on EventBridge are known.
+EVENT_SOURCE: Final = "dynamodb-counters"
+DETAIL_TYPE: Final = "Threshold Crossed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +283,58 @@ class Percentiles(Grouped):
         shelf = () if self.time is None else (_unit_field(self),)
         keys = self._keys(*shelf, f"{self.attribute}:{LOG}{format_number(Decimal(str(self.error)))}")
         return (self._part(self.name, **keys, values=Count(), pages=True, _shelved=len(shelf)),)
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Lines that a measure of a group crosses; each crossing is an event on EventBridge, once.
+
+    Parameters
+    ----------
+    name : str
+        A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
+    aggregate : Aggregate or Distinct
+        Whose groups are watched, with one write shard.
+    at : sequence of int or Decimal
+        1 to 20 ascending levels: a group is above one from that number on.
+    measure : str, optional
+        A `Count`, `Sum` or `Average`. Default: the only one.
+    direction : {"up", "down", "both"}, optional
+        Which crossings count. Default ``"up"``.
+    burst : {"all", "highest"}, optional
+        Which levels count of several that a change crosses; downwards, ``"highest"`` is the lowest. Default ``"all"``.
+    once : bool, optional
+        Whether a level counts only the first time that a group crosses it in a direction. Default False.
+    """
+
+    name: str
+    aggregate: Aggregate | Distinct | None
+    _: KW_ONLY
+    at: Sequence[Number]
+    measure: str = ""
+    direction: Literal["up", "down", "both"] = "up"
+    burst: Literal["all", "highest"] = "all"
+    once: bool = False
+
+    def __post_init__(self) -> None:
+        checks.require_arguments(self)
+        object.__setattr__(self, "at", ascending("at", self.at, MOST_LEVELS, least=1))
+        if self.aggregate is not None:
+            target = watched(self.aggregate)
+            names = [name for name, measure in target.measures.items() if isinstance(measure, Count | Sum | Average)]
+            if self.measure == "" and len(names) == 1:
+                object.__setattr__(self, "measure", names[0])
+            allowed = f"a Count, Sum or Average of {target.name!r}: {', '.join(names) or 'it has none'}"
+            require(self.measure in names, "measure", self.measure, allowed)
+
+
+def watched(aggregate: object) -> Aggregate:
+    target = aggregate.total if isinstance(aggregate, Distinct) else aggregate
+    if not isinstance(target, Aggregate) or read_by(target) != "get":
+        allowed = "an Aggregate or Distinct, whose items show each change; instead of a Window, one by at:month"
+        raise InvalidArgumentError("aggregate", aggregate, allowed)
+    require(target.write_shards == 1, "aggregate", target.name, "one with write_shards=1: a group is one item")
+    return target
 
 
 _ADVICE: Final[dict[type, tuple[str, str]]] = {

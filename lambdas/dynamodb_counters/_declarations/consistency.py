@@ -10,9 +10,8 @@ from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations.aggregates import PARTITION_MARK, Aggregate, Window
 from dynamodb_counters._declarations.checks import named_key, require
-from dynamodb_counters._declarations.composites import Composite
+from dynamodb_counters._declarations.composites import Composite, Threshold, watched
 from dynamodb_counters._declarations.sources import Direct, Event, Items
-from dynamodb_counters._declarations.thresholds import Threshold, watched
 from dynamodb_counters._items import schema
 from dynamodb_counters._items.keys import KeyTemplate, key_template
 from dynamodb_counters.errors import InvalidArgumentError

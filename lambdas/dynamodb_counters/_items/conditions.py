@@ -98,9 +98,9 @@ def text_reader(field: str, *, literal: bool = False) -> Callable[[Image], str]:
         # Hot path, runs for every field, aggregate and record: nearly always a string.
         try:
             text: str = image[path]["S"]
+            return text
         except KeyError:
             return read_any(image)
-        return text
 
     return read
 
