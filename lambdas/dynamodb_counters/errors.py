@@ -14,6 +14,8 @@ from dataclasses import is_dataclass
 from reprlib import Repr
 from typing import Final
 
+_LONGEST: Final = 120  # Characters of a value, or of an argument's name, in a message.
+
 
 class CountersError(Exception):
     """Base of every exception raised by this package."""
@@ -31,12 +33,7 @@ class InvalidArgumentError(CountersError, ValueError):
     expected : str
         The values that are accepted: a noun phrase.
     text : str, optional
-        The message. Default: of these.
-
-    Examples
-    --------
-    >>> print(InvalidArgumentError("precision", 7, "one of 1, 60, 3600, 86400 seconds"))
-    invalid precision=7: expected one of 1, 60, 3600, 86400 seconds
+        The message. Default: of these, ``invalid precision=7: expected one of 1, 60, 3600, 86400 seconds``.
     """
 
     def __init__(self, argument: str, value: object, expected: str, text: str = "") -> None:
@@ -49,14 +46,7 @@ class InvalidArgumentError(CountersError, ValueError):
 class UncountedError(InvalidArgumentError):
     """A declaration was read, or added to, that the table does not count, or not by this definition.
 
-    It is an `InvalidArgumentError` too.
-
-    Parameters
-    ----------
-    name : str
-        Name of the declaration.
-    is_changed : bool, optional
-        Whether the table counts another definition by the name, which keeps it. Default False.
+    It is an `InvalidArgumentError` too. If `is_changed`, the table counts another definition by the name, and keeps it.
     """
 
     def __init__(self, name: str, *, is_changed: bool = False) -> None:
@@ -70,14 +60,8 @@ class UncountedError(InvalidArgumentError):
 class RejectedEventError(InvalidArgumentError):
     """An event can never be accepted, so nothing of it was stored. It is an `InvalidArgumentError` too.
 
-    Parameters
-    ----------
-    argument : str
-        The attribute that was refused; ``"values"`` where DynamoDB refused the event as a whole.
-    value : object
-        Its value, None if it is missing or DynamoDB refused the event.
-    expected, text
-        As in `InvalidArgumentError`.
+    Its `argument` is the attribute that was refused, ``"values"`` where DynamoDB refused the event as a whole; its
+    `value` is None if the attribute is missing or DynamoDB refused the event.
     """
 
 
@@ -111,9 +95,6 @@ class CommitError(CountersError):
 
 class BackfillError(CountersError):
     """A backfill or verification cannot begin, or cannot be brought to its end; what was counted is as it was."""
-
-
-_LONGEST: Final = 120
 
 
 class _Repr(Repr):
