@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from itertools import pairwise
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dynamodb_counters.errors import InvalidArgumentError
@@ -25,11 +25,20 @@ MINUTE: Final = 60
 FIRST_SECOND: Final = -62_135_596_800
 LAST_SECOND: Final = 253_402_300_799
 TOTAL: Final = "total"  # The attribute of a bucket that holds the sum of its slots.
+Period: TypeAlias = Literal["hour", "day", "week", "month", "year"]
+PERIODS: Final[tuple[str, ...]] = get_args(Period)
+MAX_STEPS: Final = 10_000
+ANCHORS: Final = "1 to 31 of months, else 1"
 
 _FIRST_MOMENT: Final = "0001-01-01T00:00"
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _EPOCH_YEAR: Final = 1970
 _TEXT_LENGTHS: Final = {"M": 16, "H": 13, "D": 10, "N": 7}
+# The shortest length of each period, in seconds; where clocks change, an hour less.
+_SHORTEST: Final = {"hour": HOUR, "day": DAY, "week": 7 * DAY, "month": 28 * DAY, "year": 365 * DAY}
+_QUERY_OVERHEAD: Final = 0.5  # Read units that the thread and connection of one more Query are taken to cost.
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
+_READ_BYTES: Final = 4096
 
 
 def utc(seconds: float) -> datetime:
@@ -37,7 +46,6 @@ def utc(seconds: float) -> datetime:
 
 
 def seconds_of(argument: str, moment: datetime) -> float:
-    """Return the seconds since 1970 of an aware datetime; refuse a naive one under the name `argument`."""
     if not isinstance(moment, datetime) or moment.tzinfo is None:
         raise InvalidArgumentError(argument, moment, "a datetime with a time zone")
     return moment.timestamp()
@@ -60,7 +68,6 @@ class Tier:
     item_bytes: int
 
     def locate(self, seconds: int) -> tuple[int, str]:
-        """Return the bucket and slot that count a moment."""
         bucket, rest = divmod(seconds, self.seconds)
         return bucket, self.slots[rest // self.slot_seconds]
 
@@ -110,17 +117,6 @@ BY_NAME: Final = {tier.name: tier for tier in TIERS}
 BY_LETTER: Final = {tier.letter: tier for tier in TIERS}
 
 
-def tiers_up_to(precision: float, longest: float) -> tuple[Tier, ...]:
-    """Return the tier that has slots of a precision, then each whose buckets are shorter than the longest window."""
-    finest, *coarser = (tier for tier in TIERS if tier.slot_seconds >= precision)
-    return (finest, *(tier for tier in coarser if tier.seconds < longest))
-
-
-_QUERY_OVERHEAD: Final = 0.5  # Read units that the thread and connection of one more Query are taken to cost.
-# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
-_READ_BYTES: Final = 4096
-
-
 @dataclass(frozen=True, slots=True)
 class Interval:
     """A span of time in seconds since 1970, start included, end excluded, within the years 1 to 9999."""
@@ -134,14 +130,11 @@ class Interval:
 
     @classmethod
     def ending_at(cls, as_of: float, last: timedelta, precision: int = MINUTE) -> Interval:
-        """Return the interval of length `last` that ends with the unit of precision (seconds) holding `as_of`.
-
-        The unit is included whole, so a count as of now holds everything that has happened. Start and end each lie at
-        most one unit after the requested ones.
-        """
+        """Return the interval of length `last` that ends with the whole unit of precision (seconds) around `as_of`."""
         unit = timedelta(seconds=precision)
         if not isinstance(last, timedelta) or last < unit or last % unit:
             raise InvalidArgumentError("last", last, f"a timedelta that is a multiple of the precision, {unit}")
+        # Whole, so that a count as of now holds everything that has happened.
         end = (math.floor(as_of) // precision + 1) * precision
         return cls(end - last // timedelta(seconds=1), end)
 
@@ -151,8 +144,7 @@ class Interval:
         return cls(math.floor(start) // precision * precision, math.ceil(math.ceil(end) / precision) * precision)
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """Span of one Query: an interval that begins and ends on slots of a tier."""
 
     tier: Tier
@@ -186,39 +178,27 @@ def read_cost(spans: Sequence[Span]) -> float:
     return sum(_QUERY_OVERHEAD + math.ceil(size / _READ_BYTES) / 2 for size in sizes)
 
 
-Period: TypeAlias = Literal["hour", "day", "week", "month", "year"]
-
-PERIODS: Final[tuple[str, ...]] = get_args(Period)
-MAX_STEPS: Final = 10_000
-ANCHORS: Final = "1 to 31 of months, else 1"
-# The shortest length of each period, in seconds; where clocks change, an hour less.
-_SHORTEST: Final = {"hour": HOUR, "day": DAY, "week": 7 * DAY, "month": 28 * DAY, "year": 365 * DAY}
-
-
 def time_zone(tz: str | tzinfo) -> tzinfo:
-    if isinstance(tz, tzinfo):
-        return tz
-    if tz == "UTC":
-        return UTC
+    zone = UTC if tz == "UTC" else tz
+    if isinstance(zone, tzinfo):
+        return zone
     try:
-        return ZoneInfo(tz)
+        return ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
         hint = "an IANA time zone; `pip install tzdata` where the system has no time zone data"
         raise InvalidArgumentError("tz", tz, hint) from None
 
 
 def require_anchor(anchor: int, period: object) -> None:
-    """Refuse a first day that no month has, or that another period cannot have."""
     if type(anchor) is not int or not 1 <= anchor <= (31 if period == "month" else 1):
         raise InvalidArgumentError("anchor", anchor, ANCHORS)
 
 
 def period_start(period: str, moment: float, zone: tzinfo, anchor: int = 1) -> int:
-    """Return the second at which the local period that holds a moment began."""
     if period == "hour":
-        local = _local(math.floor(moment), zone)
+        local = datetime.fromtimestamp(math.floor(moment), zone)
         return math.floor(moment) - local.minute * 60 - local.second
-    first = _first_day(period, _local(moment, zone).date(), anchor)
+    first = _first_day(period, datetime.fromtimestamp(moment, zone).date(), anchor)
     following = _midnight(_next(period, first, anchor), zone)
     # Where clocks go back over midnight, the date goes back for a while too; the period does not.
     return following if following <= moment else _midnight(first, zone)
@@ -227,11 +207,11 @@ def period_start(period: str, moment: float, zone: tzinfo, anchor: int = 1) -> i
 def periods(period: str, start: float, end: float, zone: tzinfo, anchor: int = 1) -> Iterator[int]:
     """Yield the seconds at which local periods begin: the first at or before `start`, the last before `end`."""
     begin = period_start(period, start, zone, anchor)
-    day = _local(begin, zone).date()
+    day = datetime.fromtimestamp(begin, zone).date()
     while begin < end:
         yield begin
         if period == "hour":
-            local = _local(begin, zone)
+            local = datetime.fromtimestamp(begin, zone)
             begin += HOUR - local.minute * 60 - local.second
         else:
             day = _next(period, day, anchor)
@@ -239,10 +219,7 @@ def periods(period: str, start: float, end: float, zone: tzinfo, anchor: int = 1
 
 
 def steps(whole: Interval, step: timedelta | str, zone: tzinfo, anchor: int, precision: int) -> list[Interval]:
-    """Return adjoining intervals on whole units of precision (seconds): of one length, or the periods of a calendar.
-
-    A calendar's first and last period are cut off at the ends of the whole.
-    """
+    """Return adjoining intervals on units of precision (seconds): a length's, or a calendar's, cut off at the ends."""
     if isinstance(step, timedelta):
         unit = timedelta(seconds=precision)
         if step < unit or step % unit:
@@ -257,10 +234,6 @@ def steps(whole: Interval, step: timedelta | str, zone: tzinfo, anchor: int, pre
         raise InvalidArgumentError("step", step, f"a step that makes at most {MAX_STEPS} intervals")
     edges = sorted({whole.start, *(begin for begin in begins if begin > whole.start), whole.end})
     return [Interval(start, end) for start, end in pairwise(edges)]
-
-
-def _local(moment: float, zone: tzinfo) -> datetime:
-    return utc(moment).astimezone(zone)
 
 
 def _first_day(period: str, day: date, anchor: int) -> date:
@@ -285,8 +258,10 @@ def _next(period: str, first: date, anchor: int) -> date:
 def _midnight(day: date, zone: tzinfo) -> int:
     wall = datetime(day.year, day.month, day.day)  # noqa: DTZ001 - a wall clock's reading
     start = math.floor(wall.replace(tzinfo=zone).timestamp())
-    if _local(start, zone).replace(tzinfo=None) == wall:
+    if datetime.fromtimestamp(start, zone).replace(tzinfo=None) == wall:
         return start
     # The clocks skip midnight: the offsets before and after the change give moments on both sides of it.
     moments = range(math.floor(wall.replace(tzinfo=zone, fold=1).timestamp()), start)
-    return moments.start + bisect_left(moments, wall, key=lambda moment: _local(moment, zone).replace(tzinfo=None))
+    return moments.start + bisect_left(
+        moments, wall, key=lambda moment: datetime.fromtimestamp(moment, zone).replace(tzinfo=None)
+    )

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, InitVar, dataclass, field, fields
 from datetime import timedelta
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from dynamodb_counters._declarations import checks
 from dynamodb_counters._declarations.checks import BUCKET_FIELD, TIER_FIELD, WRITE_SHARD_FIELD, Fields, require
@@ -17,11 +17,10 @@ from dynamodb_counters._declarations.sources import Direct, Event, Items, Keyed
 from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters._items.keys import KeyTemplate, key_template, tier_of
 from dynamodb_counters._items.schema import MAX_PK_BYTES, MAX_SK_BYTES, PK, SK, TTL
-from dynamodb_counters._tiers import TIERS, TOTAL, Tier, require_anchor, tiers_up_to, time_zone
+from dynamodb_counters._tiers import TIERS, TOTAL, Tier, require_anchor, time_zone
 from dynamodb_counters.errors import InvalidArgumentError
 
 OnExpiry: TypeAlias = Literal["keep", "subtract"]
-
 # Most attributes of an aggregate: all may change in one update, whose expression has at most 4 KB.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 MAX_ATTRIBUTES: Final = 120
@@ -193,9 +192,7 @@ class Aggregate(Keyed):
 
     @property
     def _tier(self) -> Tier:
-        tier = tier_of(self._listed_by[-1])
-        assert tier is not None
-        return tier
+        return cast("Tier", tier_of(self._listed_by[-1]))
 
     @property
     def _unit(self) -> int:
@@ -214,8 +211,7 @@ class Aggregate(Keyed):
             shared = [name for name in fields if self.retention is not None and tier_of(name)]
             pk, rest = checks.named_key(self.name, shared), tuple(name for name in fields if name not in shared)
         elif isinstance(source, Event | Aggregate) and source._pk_template.fields:
-            # In the source's partition, if that determines the group, a single shard of the stream feeds it, and one
-            # Query reads both.
+            # In the source's partition, if that determines the group, one shard feeds it, and one Query reads both.
             count = len(source._pk_template.fields)
             beside = key_template(checks.named_key(self.name, fields[count:]), MAX_SK_BYTES, "sk")
             if fields[:count] == source._pk_template.fields and not beside.overlaps(source._sk_template):
@@ -383,7 +379,9 @@ class Window(Keyed):
 
     @cached_property
     def _kept_tiers(self) -> tuple[Tier, ...]:
-        return tiers_up_to(self._unit, self._longest_window.total_seconds())
+        # The one with slots of the precision, then each whose buckets are shorter than the longest window.
+        finest, *coarser = (tier for tier in TIERS if tier.slot_seconds >= self._unit)
+        return (finest, *(tier for tier in coarser if tier.seconds < self._longest_window.total_seconds()))
 
     @cached_property
     def _attributes(self) -> tuple[str, ...]:

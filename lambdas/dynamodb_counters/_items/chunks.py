@@ -10,7 +10,7 @@ import zlib
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from dynamodb_counters._items.conditions import Image, TypedValue
 from dynamodb_counters._items.conversions import base64_text, binary
@@ -18,10 +18,8 @@ from dynamodb_counters._items.schema import PACK_PREFIX
 from dynamodb_counters._tiers import FIRST_SECOND, utc
 from dynamodb_counters.errors import MalformedImageError
 
-Sign: TypeAlias = Literal["+", "-", "0"]
-"""Sign of a row: accepted, taken back, or a tombstone."""
-Cells: TypeAlias = Sequence[Any]
-"""Texts, or typed values in a column of kind ""; None where a row lacks the attribute."""
+Sign: TypeAlias = Literal["+", "-", "0"]  # Of a row: accepted, taken back, or a tombstone.
+Cells: TypeAlias = Sequence[Any]  # Texts, or typed values in a column of kind ""; None where a row lacks the attribute.
 
 MAX_NUMBER: Final = 999_999  # The last chunk of a bucket.
 _VERSION: Final = 1
@@ -29,8 +27,7 @@ _SIGNS: Final = frozenset(get_args(Sign))
 _SEPARATOR: Final = "\x7f"  # A character that JSON need not escape and that hardly any text has: DEL.
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     sign: Sign
     values: Image
 
@@ -62,7 +59,6 @@ class Chunk:
 
 
 def chunk_key(event_name: str, part: str, start: int, number: int) -> tuple[str, str]:
-    """Return partition and sort key of a chunk of the bucket that begins at `start`."""
     begin = utc(max(start, FIRST_SECOND)).isoformat().replace("+00:00", "Z")
     return f"{PACK_PREFIX}{event_name}#{part}", f"{begin}#{number:06}"
 

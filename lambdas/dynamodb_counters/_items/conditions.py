@@ -21,20 +21,15 @@ from dynamodb_counters._items.schema import MAX_NUMBER_DIGITS
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
 
 TypedValue: TypeAlias = Mapping[str, Any]
-Image: TypeAlias = Mapping[str, TypedValue]
-"""An item as a stream record holds it: attribute name to ``{type: value}``."""
+Image: TypeAlias = Mapping[str, TypedValue]  # An item as a stream record has it: attribute name to {type: value}.
 Predicate: TypeAlias = Callable[[Image], bool]
 Operand: TypeAlias = str | int | Decimal | bool
 
 LIST_MARK: Final = "[]"
-_COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    **{name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
-    "begins_with": str.startswith,
-}
+_COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge", "begins_with")
 
 
 def is_plain(field: str) -> bool:
-    """Whether a field is an attribute of the item as it is."""
     return not any(mark in field for mark in (".", LIST_MARK, DERIVED_MARK, DEFAULT_MARK))
 
 
@@ -121,7 +116,6 @@ def texts_reader(path: str) -> Callable[[Image], list[str]]:
 
 
 def is_absent(value: TypedValue | None) -> bool:
-    """Whether an item lacks an attribute: it is missing, or null."""
     return value is None or "NULL" in value
 
 
@@ -219,51 +213,51 @@ class Attr:
             raise InvalidArgumentError("name", self.name, "an attribute name")
 
     def eq(self, value: Operand) -> Condition:
-        """The attribute equals `value`."""
+        """Test whether the attribute equals `value`."""
         return self._compare("eq", value)
 
     def ne(self, value: Operand) -> Condition:
-        """The attribute does not equal `value`, or is missing."""
+        """Test whether the attribute does not equal `value`, or is missing."""
         return self._compare("ne", value)
 
     def lt(self, value: Operand) -> Condition:
-        """The attribute is less than `value`."""
+        """Test whether the attribute is less than `value`."""
         return self._compare("lt", value)
 
     def le(self, value: Operand) -> Condition:
-        """The attribute is less than or equal to `value`."""
+        """Test whether the attribute is less than or equal to `value`."""
         return self._compare("le", value)
 
     def gt(self, value: Operand) -> Condition:
-        """The attribute is greater than `value`."""
+        """Test whether the attribute is greater than `value`."""
         return self._compare("gt", value)
 
     def ge(self, value: Operand) -> Condition:
-        """The attribute is greater than or equal to `value`."""
+        """Test whether the attribute is greater than or equal to `value`."""
         return self._compare("ge", value)
 
     def between(self, low: Operand, high: Operand) -> Condition:
-        """The attribute is between `low` and `high`, both included."""
+        """Test whether the attribute is between `low` and `high`, both included."""
         return self.ge(low) & self.le(high)
 
     def is_in(self, values: list[Operand]) -> Condition:
-        """The attribute equals one of `values`."""
+        """Test whether the attribute equals one of `values`."""
         if not isinstance(values, list | tuple) or not values:
             raise InvalidArgumentError("values", values, "a list of at least one value")
         return Condition("or", None, tuple(self.eq(value) for value in values))
 
     def begins_with(self, prefix: str) -> Condition:
-        """The attribute is a string that begins with `prefix`."""
+        """Test whether the attribute is a string that begins with `prefix`."""
         if not isinstance(prefix, str):
             raise InvalidArgumentError("prefix", prefix, "a str")
         return self._compare("begins_with", prefix)
 
     def exists(self) -> Condition:
-        """The attribute exists, with any value but null."""
+        """Test whether the attribute exists, with any value but null."""
         return Condition("exists", self.name)
 
     def not_exists(self) -> Condition:
-        """The attribute does not exist, or is null."""
+        """Test whether the attribute does not exist, or is null."""
         return ~self.exists()
 
     def _compare(self, name: str, value: Operand) -> Condition:
@@ -289,7 +283,8 @@ def compile_condition(condition: Condition, *, literal: bool = False) -> Predica
     find = reader(attribute, literal=literal)
     if name == "exists":
         return lambda image: not is_absent(find(image))
-    operand, compare, unequal = condition.operands[0], _COMPARISONS[name], name == "ne"
+    compare: Callable[[Any, Any], bool] = str.startswith if name == "begins_with" else getattr(operator, name)
+    operand, unequal = condition.operands[0], name == "ne"
     kind = "BOOL" if isinstance(operand, bool) else "S" if isinstance(operand, str) else "N"
     # DynamoDB orders strings by UTF-8 bytes, Python by code points: the same order.
     read: Callable[[Any], Any] = parse_number if kind == "N" else lambda value: value

@@ -27,6 +27,22 @@ EXACT = Context(prec=300, Emax=999, Emin=-999, traps=[Inexact, InvalidOperation,
 LARGEST_EXPONENT = 125
 SMALLEST_EXPONENT = -130
 _BEYOND = 10**MAX_NUMBER_DIGITS
+_FIRST_AMBIGUOUS: Final = 2.0**53  # From here on, neighboring integers share a float.
+# Every decimal of so many digits survives as a float; one with more is the result of arithmetic: 0.1 + 0.2.
+_FLOAT_DIGITS: Final = 15
+
+# 10^11 is the year 5138 in seconds and 1973 in milliseconds: no plausible event is on the wrong side.
+_FIRST_MILLISECONDS: Final = 10**11
+_FIRST_MICROSECONDS: Final = 10**14
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_FINER: Final = re.compile(r"[.,]\d{6}(\d*[1-9])")
+_LEAP: Final = re.compile(r":60([.,]\d+)?([Zz]|[+-].*)\Z", re.DOTALL)
+
+# Stands for the empty string, which DynamoDB refuses in keys; escapes never consist of a bare "%".
+EMPTY: Final = "%"
+LAST_CHARACTER: Final = "\U0010ffff"
+UNSAFE: Final = re.compile(r"[%#\x00-\x1f\x7f]")
+_ESCAPES: Final = {code: f"%{code:02X}" for code in (*range(0x20), ord("%"), ord("#"), 0x7F)}
 _NUMBER: Final = re.compile(rf"-?(?=[0-9.]{{1,{MAX_NUMBER_DIGITS}}}$)[0-9]+(\.[0-9]+)?", re.ASCII)
 
 
@@ -65,7 +81,7 @@ def require_storable(argument: str, value: object) -> Number:
 
 
 def fits(*values: Number) -> bool:
-    """Whether DynamoDB stores finite numbers without rounding: up to 38 significant digits."""
+    """Return whether DynamoDB stores finite numbers without rounding: up to 38 significant digits."""
     return all(
         # Counts take the shortcut.
         (isinstance(value, int) and -_BEYOND < value < _BEYOND)
@@ -75,7 +91,6 @@ def fits(*values: Number) -> bool:
 
 
 def whole(number: Number) -> Number:
-    """Return the same number, as `int` if it is whole."""
     return int(number) if number == int(number) else number
 
 
@@ -89,17 +104,11 @@ def typed_text(text: str) -> dict[str, str]:
 
 
 def read_number(item: Mapping[str, Any], name: str) -> Number:
-    """Return a number attribute of a typed item; 0 if it is missing."""
     return whole(parse_number(item[name]["N"])) if name in item else 0
 
 
 def significant_digits(value: Decimal) -> str:
     return "".join(map(str, value.as_tuple().digits)).strip("0")
-
-
-_FIRST_AMBIGUOUS: Final = 2.0**53  # From here on, neighboring integers share a float.
-# Every decimal of so many digits survives as a float; one with more is the result of arithmetic: 0.1 + 0.2.
-_FLOAT_DIGITS: Final = 15
 
 
 def converted(name: str, value: Any) -> Any:
@@ -137,21 +146,15 @@ def _moment(name: str, value: datetime) -> str:
 def plain_value(value: Mapping[str, Any]) -> Any:
     """Return numbers as int or Decimal, binary as bytes, lists, maps and sets as such."""
     [(kind, content)] = value.items()
-    plain: Any = content  # S and BOOL
-    match kind:
-        case "N":
-            plain = parse_number(content)
-        case "B":
-            plain = binary(content)
-        case "NULL":
-            plain = None
-        case "SS" | "NS" | "BS":
-            plain = {plain_value({kind[0]: member}) for member in content}
-        case "L":
-            plain = [plain_value(member) for member in content]
-        case "M":
-            plain = {name: plain_value(member) for name, member in content.items()}
-    return plain
+    if kind in ("N", "B"):
+        return parse_number(content) if kind == "N" else binary(content)
+    if kind in ("SS", "NS", "BS"):
+        return {plain_value({kind[0]: member}) for member in content}
+    if kind == "L":
+        return [plain_value(member) for member in content]
+    if kind == "M":
+        return {name: plain_value(member) for name, member in content.items()}
+    return None if kind == "NULL" else content
 
 
 def value_text(value: Mapping[str, Any]) -> str:
@@ -166,13 +169,6 @@ def binary(content: str | bytes) -> bytes:
 
 def base64_text(content: str | bytes | bytearray) -> str:
     return content if isinstance(content, str) else base64.b64encode(bytes(content)).decode()
-
-
-# Stands for the empty string, which DynamoDB refuses in keys; escapes never consist of a bare "%".
-EMPTY: Final = "%"
-LAST_CHARACTER: Final = "\U0010ffff"
-UNSAFE: Final = re.compile(r"[%#\x00-\x1f\x7f]")
-_ESCAPES: Final = {code: f"%{code:02X}" for code in (*range(0x20), ord("%"), ord("#"), 0x7F)}
 
 
 def key_text(name: str, value: object) -> str:
@@ -195,14 +191,6 @@ def escape(text: str) -> str:
 
 def unescape(text: str) -> str:
     return "" if text == EMPTY else unquote(text, errors="strict")
-
-
-# 10^11 is the year 5138 in seconds and 1973 in milliseconds: no plausible event is on the wrong side.
-_FIRST_MILLISECONDS: Final = 10**11
-_FIRST_MICROSECONDS: Final = 10**14
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_FINER: Final = re.compile(r"[.,]\d{6}(\d*[1-9])")
-_LEAP: Final = re.compile(r":60([.,]\d+)?([Zz]|[+-].*)\Z", re.DOTALL)
 
 
 def event_seconds(value: Mapping[str, Any]) -> int:

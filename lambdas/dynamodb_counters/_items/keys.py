@@ -28,11 +28,31 @@ from dynamodb_counters._items.conversions import UNSAFE, Number, escape, event_s
 from dynamodb_counters._tiers import BY_NAME, DAYS, HOURS, MINUTES, Tier
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
 
+DELIMITER: Final = "#"
+HASH_MARKER: Final = "%~"
+_HASH_CHARACTERS: Final = 43  # A SHA-256 in unpadded base64.
+_FIELD: Final = r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*)*(\[\])?(:[a-z0-9.]+)?(\?[A-Za-z0-9_.-]+)?"
+_PART: Final = re.compile(rf"([^%{{}}\x00-\x1f\x7f\ud800-\udfff]*)(?:\{{({_FIELD})\}})?")
+_EXPECTED: Final = (
+    "parts with '#' between them, each a text without braces, '%' and control characters, a field, or a text and a "
+    "field; no field twice; fields are {name}, {outer.inner}, {list[]}, {time:day}, {status:class} or {plan?none}"
+)
+
+DERIVED_MARK: Final = ":"
+DEFAULT_MARK: Final = "?"
+ORDER: Final = "order"  # The derivation of a text that is in the order of numbers or times.
+_MOST: Final = 255
+_COMPLEMENTS: Final = str.maketrans("0123456789", "9876543210")
+_TEXT: Final = re.compile(r"o|[np]\d{3}\d+~?|t\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}", re.ASCII)
+_CLASS: Final = re.compile("[1-9]xx")
+_STRETCHED: Final = {"m": MINUTES, "h": HOURS, "d": DAYS}
+_STRETCH: Final = re.compile(r"([1-9]\d{0,3})([mhd])", re.ASCII)
+
+LOG: Final = "log"  # Begins the derivation of a bin, which its relative error ends.
 LEAST_ERROR: Final = Decimal("0.001")
 MOST_ERROR: Final = Decimal("0.5")
 _ERROR: Final = re.compile(r"0\.\d*[1-9]", re.ASCII)
-# The part of the error that bins take; the rest is for the digits that are left out of their values.
-_BINNED: Final = Decimal("0.999")
+_BINNED: Final = Decimal("0.999")  # Of the error; the rest is for the digits that are left out of values.
 _ZERO: Final = "zero"
 _NEGATIVE: Final = "n"
 _NAME: Final = re.compile(rf"{_ZERO}|{_NEGATIVE}?(0|-?[1-9]\d{{0,5}})", re.ASCII)
@@ -70,11 +90,6 @@ class LogBins:
 
 log_bins: Final = cache(LogBins)
 
-_MOST: Final = 255
-_CLASS: Final = re.compile("[1-9]xx")
-_COMPLEMENTS: Final = str.maketrans("0123456789", "9876543210")
-_TEXT: Final = re.compile(r"o|[np]\d{3}\d+~?|t\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}", re.ASCII)
-
 
 def ordered_text(value: Mapping[str, Any]) -> str:
     """Return the text of a typed number, such as ``p13112`` of 12, or of a time in ISO 8601."""
@@ -99,14 +114,6 @@ def value_of(text: str) -> Number | datetime:
         place, digits = _MOST - place, digits.translate(_COMPLEMENTS)
     exponent = place + conversions.SMALLEST_EXPONENT - len(digits) + 1
     return conversions.whole(Decimal((int(is_negative), tuple(map(int, digits)), exponent)))
-
-
-DERIVED_MARK: Final = ":"
-DEFAULT_MARK: Final = "?"
-ORDER: Final = "order"  # The derivation of a text that is in the order of numbers or times.
-LOG: Final = "log"  # Begins the derivation of a bin, which its relative error ends.
-_STRETCHED: Final = {"m": MINUTES, "h": HOURS, "d": DAYS}
-_STRETCH: Final = re.compile(r"([1-9]\d{0,3})([mhd])", re.ASCII)
 
 
 class Derivation(NamedTuple):
@@ -195,31 +202,8 @@ def _of_bins(error: str) -> Derivation | None:
     return Derivation(text, _NAME.fullmatch, "a bin such as '277' or 'zero'")
 
 
-DELIMITER: Final = "#"
-HASH_MARKER: Final = "%~"
-_HASH_CHARACTERS: Final = 43  # a SHA-256 in unpadded base64
-_FIELD: Final = (
-    r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*)*(\[\])?"
-    r"(:[a-z0-9.]+)?(\?[A-Za-z0-9_.-]+)?"
-)
-_PART: Final = re.compile(rf"([^%{{}}\x00-\x1f\x7f\ud800-\udfff]*)(?:\{{({_FIELD})\}})?")
-_EXPECTED: Final = (
-    "parts with '#' between them, each a text without braces, '%' and control characters, a field, or a text and a "
-    "field; no field twice; fields are {name}, {outer.inner}, {list[]}, {time:day}, {status:class} or {plan?none}"
-)
-
-
 class KeyTemplate:
-    """A key layout: literal text with ``{field}`` placeholders, which renders up to `max_bytes` of UTF-8.
-
-    Errors about the text name it by `argument`.
-
-    >>> template = KeyTemplate("T#{time}#CID#{clientId}", 1024)
-    >>> template.render({"time": "10:30", "clientId": "a#b"})
-    'T#10:30#CID#a%23b'
-    >>> template.parse("T#10:30#CID#a%23b")
-    {'time': '10:30', 'clientId': 'a#b'}
-    """
+    """A key's layout: text with placeholders, as ``T#{time}#CID#{clientId}``; `argument` is what errors call it."""
 
     def __init__(self, text: str, max_bytes: int, argument: str = "template") -> None:
         matches = [_PART.fullmatch(part) for part in text.split(DELIMITER)] if isinstance(text, str) and text else []
@@ -272,7 +256,7 @@ class KeyTemplate:
         return None if match is None else dict(zip(self.fields, match.groups(), strict=True))
 
     def overlaps(self, template: KeyTemplate) -> bool:
-        """Whether some values could render the same key from both templates."""
+        """Return whether some values could render the same key from both templates."""
         # Values hold no "#", so keys are equal only part by part.
         return len(self._parts) == len(template._parts) and all(map(_parts_overlap, self._parts, template._parts))
 
@@ -281,7 +265,6 @@ key_template: Final = lru_cache(maxsize=1024)(KeyTemplate)
 
 
 def is_field(name: str) -> bool:
-    """Whether a template may have a field of this name."""
     path, derivation_name, _ = parts_of(name)
     is_derivable = not derivation_name or derivation(derivation_name) is not None
     # Members of a list have no marks.
@@ -289,7 +272,7 @@ def is_field(name: str) -> bool:
 
 
 def is_hashed(key: str) -> bool:
-    """Whether a rendered key ends in a hash, so that `KeyTemplate.parse` cannot return its values."""
+    """Return whether a rendered key ends in a hash, so that `KeyTemplate.parse` cannot return its values."""
     return HASH_MARKER in key
 
 

@@ -12,8 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from dynamodb_counters.exactly_once import Watermark
 
-_Typed: TypeAlias = Mapping[str, Any]
-"""An item, or attributes of one, with types."""
+_Typed: TypeAlias = Mapping[str, Any]  # An item, or attributes of one, with types.
 
 PK: Final = "pk"  # Partition key of the table, a string.
 SK: Final = "sk"  # Sort key, a string.
@@ -63,13 +62,6 @@ SEQUENCE_DIGITS: Final = 40  # Sequence numbers (21 to 40 digits) are padded to 
 WRITE_UNIT_BYTES: Final = 1024
 READ_UNIT_BYTES: Final = 4096
 _CONTAINER_BYTES: Final = 3
-
-
-def is_reserved(attribute: str) -> bool:
-    """Whether an attribute name belongs to the table itself."""
-    return attribute in (PK, SK, TTL) or attribute.startswith(RESERVED_PREFIX)
-
-
 # Type of an attribute and reader of its value, by Python's type.
 _KINDS: Final[dict[str, tuple[str, Callable[[Any], Any]]]] = {
     "str": ("S", str),
@@ -78,6 +70,10 @@ _KINDS: Final[dict[str, tuple[str, Callable[[Any], Any]]]] = {
     "bool": ("BOOL", bool),
     "bytes": ("B", bytes),
 }
+
+
+def is_reserved(attribute: str) -> bool:
+    return attribute in (PK, SK, TTL) or attribute.startswith(RESERVED_PREFIX)
 
 
 def bookkeeping_key(sk: str, partition: str = "") -> dict[str, Any]:
@@ -106,10 +102,7 @@ def put_as_seen(table: str, new: _Typed, current: _Typed, names: Iterable[str]) 
 
 
 def update_as_seen(table: str, key: _Typed, new: _Typed, expected: _Typed) -> dict[str, Any]:
-    """Return UpdateItem's arguments: attributes become `new` if these are as `expected`; None stands for no value.
-
-    Those of DeleteItem, if nothing is new.
-    """
+    """Return UpdateItem's arguments, or DeleteItem's if nothing is `new`, on what is `expected`; None is no value."""
     return {"TableName": table, "Key": key, **_expressions(new, expected)}
 
 
