@@ -2,6 +2,7 @@
 
 from dynamodb_counters._declarations.aggregates import Aggregate, Counter, Ranking, Window
 from dynamodb_counters._declarations.checks import BUCKET_FIELD, TIER_FIELD, WRITE_SHARD_FIELD
+from dynamodb_counters._declarations.codec import Declarable, Declaration, flatten, require_consistent
 from dynamodb_counters._declarations.composites import (
     ActiveMembers,
     Composite,
@@ -10,7 +11,6 @@ from dynamodb_counters._declarations.composites import (
     Percentiles,
     Threshold,
 )
-from dynamodb_counters._declarations.consistency import Declarable, Declaration, flatten, require_consistent
 from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._declarations.measures import Average, Count, Histogram, Measure, Sum, TimeWeighted
 from dynamodb_counters._declarations.quotas import Quota

@@ -18,8 +18,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
-Fields: TypeAlias = str | Sequence[str]
-"""The names of fields, or of the only one."""
+Fields: TypeAlias = str | Sequence[str]  # The names of fields, or of the only one.
 
 # Fields of keys that the runtime fills in: the number of a write shard, the letter of a bucket's tier, its start.
 WRITE_SHARD_FIELD: Final = "_shard"
@@ -50,14 +49,12 @@ def require_name(argument: str, name: object) -> None:
 
 
 def require_key(argument: str, text: Any, *, plain: bool = False) -> None:
-    """Refuse a key template that is invalid, or has a field that `_require_field` refuses."""
     require(isinstance(text, str), argument, text, "a template such as 'URL#{url}'")
     for name in key_template(text, MAX_SK_BYTES if argument == "sk" else MAX_PK_BYTES, argument).fields:
         _require_field(argument, text, name, plain=plain)
 
 
 def _require_field(argument: str, value: str, name: str, *, plain: bool) -> None:
-    """Refuse a reserved field; if `plain`, one that no event's key may have."""
     require(not is_reserved(name), argument, value, "fields that are not reserved (pk, sk, ttl, _…)")
     allowed = "fields that are plain attributes, not parts of maps, list members or derived fields"
     require(not plain or is_plain(name), argument, value, allowed)
@@ -87,13 +84,11 @@ def require_bool(argument: str, value: object) -> None:
 
 
 def require_duration(argument: str, value: object, *, zero: bool = False) -> None:
-    """Refuse all but None and durations from 1 second, or from 0 if `zero`."""
     is_allowed = value is None or (isinstance(value, timedelta) and value >= timedelta(seconds=0 if zero else 1))
     require(is_allowed, argument, value, f"a timedelta of {'0' if zero else '1 second'} or more, or None")
 
 
 def require_precision(precision: object) -> Tier:
-    """Return the tier whose buckets are a precision; refuse others than 1 minute, hour or day."""
     for tier in (MINUTES, HOURS, DAYS):
         if precision == timedelta(seconds=tier.seconds):
             return tier
@@ -101,14 +96,13 @@ def require_precision(precision: object) -> Tier:
 
 
 def require_retention(retention: object, names: Iterable[str]) -> None:
-    """Refuse a retention of groups whose key lacks the one bucket of time whose end it begins with."""
     is_allowed = retention is None or len([*filter(tier_of, names)]) == 1
     require(is_allowed, "retention", retention, "None, or exactly one time that groups, such as at:day")
 
 
-def require_count(argument: str, value: object, most: float = math.inf, least: int = 1) -> object:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        allowed = f"an int from {least} to {most}" if most < math.inf else f"an int of {least} or more"
+def require_count(argument: str, value: object, limit: float = math.inf, least: int = 1) -> object:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= limit:
+        allowed = f"an int from {least} to {limit}" if limit < math.inf else f"an int of {least} or more"
         raise InvalidArgumentError(argument, value, allowed)
     return value
 
@@ -120,18 +114,13 @@ _CHECKS: Final[dict[str, Callable[[str, object], object]]] = {
     "late": partial(require_choice, allowed=("drop", "quarantine")),
     "direction": partial(require_choice, allowed=("up", "down", "both")),
     "burst": partial(require_choice, allowed=("all", "highest")),
-    "retention": require_duration,
-    "longest": require_duration,
+    **dict.fromkeys(("retention", "longest"), require_duration),
     "future_tolerance": partial(require_duration, zero=True),
-    "pages": require_bool,
-    "once": require_bool,
-    # A read adds up so many items, or merges so many partitions of an index.
-    "write_shards": partial(require_count, most=100),
-    # What an invocation can write, and write again, in time.
-    "max_groups": partial(require_count, most=10_000),
-    "parts": partial(require_count, most=256),
-    # Well below the 400 KB of an item.
-    "chunk_bytes": partial(require_count, most=131_072, least=1024),
+    **dict.fromkeys(("pages", "once"), require_bool),
+    "write_shards": partial(require_count, limit=100),  # A read adds up so many items, or merges so many partitions.
+    "max_groups": partial(require_count, limit=10_000),  # What an invocation can write, and write again, in time.
+    "parts": partial(require_count, limit=256),
+    "chunk_bytes": partial(require_count, limit=131_072, least=1024),  # Well below the 400 KB of an item.
 }
 
 
@@ -142,7 +131,6 @@ def require_arguments(declaration: Any) -> None:
 
 
 def require_no_member(argument: str, paths: Iterable[str]) -> None:
-    """Refuse members of lists where only the item itself is looked at."""
     for path in paths:
         require(LIST_MARK not in path, argument, path, "an attribute of the item, not of a list's members")
 

@@ -21,12 +21,13 @@ from dynamodb_counters._items.keys import LEAST_ERROR, LOG, MOST_ERROR, ORDER, k
 from dynamodb_counters._items.schema import MAX_SK_BYTES
 from dynamodb_counters.errors import InvalidArgumentError
 
+Kinds = TypeVar("Kinds")
+
 MEMBERS: Final = "-members"  # End of the name of the aggregate that counts the members of a `Distinct`.
 MOST_UNITS: Final = 372  # Of time in a member's page: all may change in one update, as of `MAX_ATTRIBUTES`.
 TIMED: Final = ("active", "distributions")  # Reads over spans of time.
 MOST_LEVELS: Final = 20  # Of a threshold.
-# By these two, events on EventBridge are known.
-EVENT_SOURCE: Final = "dynamodb-counters"
+EVENT_SOURCE: Final = "dynamodb-counters"  # By this and the next, events on EventBridge are known.
 DETAIL_TYPE: Final = "Threshold Crossed"
 
 
@@ -55,7 +56,6 @@ class Composite:
             self.source._vocabulary.require(argument, name, kind, self.where)
 
     def _part(self, name: str, **arguments: Any) -> Aggregate:
-        """Make an aggregate with those of its own arguments that aggregates have."""
         shared = {field: getattr(self, field) for field in ("where", "on_expiry", "retention") if hasattr(self, field)}
         return Aggregate(name, self.source, **shared, **arguments)
 
@@ -86,7 +86,7 @@ class Grouped(Composite):
         return {"pk": named_key(self.name, self.fields), "sk": named_key(self.name, sort_fields)}
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Distinct(Composite):
     """How many different members a group has: visitors of a page, active players.
 
@@ -102,7 +102,6 @@ class Distinct(Composite):
         As in `Aggregate`, but TTL deletes the members alone, and the number stays. Needs ``on_expiry="keep"``.
     """
 
-    _: KW_ONLY
     by: InitVar[Fields | None] = None
     pk: str = ""
     sk: str = ""
@@ -152,7 +151,7 @@ def _unit_field(declaration: Any) -> str:
     return f"{declaration.time}:{checks.require_precision(declaration.precision).name}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveMembers(Grouped):
     """How many different members were active in any span of time, past or present: the users of the last 30 days.
 
@@ -172,7 +171,6 @@ class ActiveMembers(Grouped):
         As in `Aggregate`, but over an `Event` or `Items`; a name has at most 56 characters.
     """
 
-    _: KW_ONLY
     member: str
     time: str
     precision: timedelta = timedelta(days=1)
@@ -199,9 +197,8 @@ class ActiveMembers(Grouped):
         """The aggregate of each member's items by the unit, and the one that counts a unit's members by their gaps."""
         # Those active from a to b are all that were active at some unit in there, but not since a: S. Muthukrishnan,
         # "Efficient algorithms for document retrieval problems", SODA 2002.
-        # A page holds a stretch of a member's units, or all gaps of a unit.
-        # A unit less than the longest span before the end of a stretch is in the next one's page, too: each page shows
-        # how long ago its member was active before.
+        # A page holds a stretch of a member's units, or all gaps of a unit. A unit less than the longest span before a
+        # stretch's end is in the next one's page, too: each page shows how long ago its member was active before.
         name, units = f"{self.name}{MEMBERS}", self._longest // self.precision
         stretch = f"{self.time}:{MOST_UNITS - units}{checks.require_precision(self.precision).name[0]}"
         pk, sk = named_key(name, (*self.fields, self.member)), named_key(name, (stretch, _unit_field(self)))
@@ -210,7 +207,7 @@ class ActiveMembers(Grouped):
         return members, Aggregate(self.name, members, **keys, active=Count(), pages=True, _shelved=1)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Extremes(Grouped):
     """The largest and smallest values of each group: maximum and minimum, first and latest, the ten slowest.
 
@@ -226,7 +223,6 @@ class Extremes(Grouped):
         As in `Aggregate`, but over an `Event` or `Items`.
     """
 
-    _: KW_ONLY
     attribute: str
     show: Fields = ()
     retention: timedelta | None = None
@@ -237,11 +233,10 @@ class Extremes(Grouped):
 
     @property
     def _parts(self) -> tuple[Aggregate, ...]:
-        """The aggregate that counts the items of each value."""
         return (self._part(self.name, **self._keys(f"{self.attribute}:{ORDER}", *self.show), items=Count()),)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Percentiles(Grouped):
     """How the values of a number are distributed in each group: percentiles with a relative error that is guaranteed.
 
@@ -259,7 +254,6 @@ class Percentiles(Grouped):
         As in `Aggregate`, but over an `Event` or `Items`; what a retention follows is the `time`, if given.
     """
 
-    _: KW_ONLY
     attribute: str
     error: float | Decimal = 0.01
     time: str | None = None
@@ -279,7 +273,7 @@ class Percentiles(Grouped):
 
     @property
     def _parts(self) -> tuple[Aggregate, ...]:
-        """The aggregate that counts the values of each bin, in a shelf of pages per group and unit of time."""
+        # A shelf of pages has the bins of a group and unit of time.
         shelf = () if self.time is None else (_unit_field(self),)
         keys = self._keys(*shelf, f"{self.attribute}:{LOG}{format_number(Decimal(str(self.error)))}")
         return (self._part(self.name, **keys, values=Count(), pages=True, _shelved=len(shelf)),)
@@ -379,9 +373,6 @@ def require_answerable(argument: str, declaration: Aggregate | Window, span: tim
     """Refuse a trailing span of which hardly anything may have happened yet."""
     allowed = f"more than the unit that {declaration.name!r} counts by, as the current one is not over: see between()"
     require(span != timedelta(seconds=declaration._unit), argument, span, allowed)
-
-
-Kinds = TypeVar("Kinds")
 
 
 def require_declaration(declaration: object, kind: type[Kinds], argument: str = "") -> Kinds:

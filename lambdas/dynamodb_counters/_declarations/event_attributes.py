@@ -23,8 +23,25 @@ from dynamodb_counters._items.keys import ORDER, is_time, parts_of
 from dynamodb_counters._items.schema import is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
 
+AttributeTypes: TypeAlias = Mapping[str, Any] | type
+"""Declared attributes: names with types or `Attribute`; or a dataclass, TypedDict or pydantic model."""
+Format: TypeAlias = Literal["date", "date-time", "uuid"]
+Kind: TypeAlias = Literal["a number", "a string", "a string or number", "a time"]
 Rule: TypeAlias = dict[str, Any]
+Where: TypeAlias = Condition | None
 
+# By type: what DynamoDB calls it, its words, and its JSON Schema.
+KINDS: Final[dict[Any, tuple[tuple[str, ...], str, dict[str, Any]]]] = {
+    str: (("S",), "a string", {"type": "string"}),
+    int: (("N",), "a whole number", {"type": "integer"}),
+    Decimal: (("N",), "a number", {"type": "number"}),
+    bool: (("BOOL",), "true or false", {"type": "boolean"}),
+    bytes: (("B",), "binary", {"type": "string"}),  # It cannot be sent as JSON; what is read back is base64.
+    dict: (("M",), "a map", {"type": "object"}),
+    list: (("L", "SS", "NS", "BS"), "a list", {"type": "array"}),
+    object: ((), "any value", {}),
+}
+_NUMBERS: Final = (int, Decimal)
 _RULES: Final[dict[Any, Rule]] = {
     **{kind: {"type": kind} for kind in (str, int, Decimal, bool, bytes, dict, object)},
     **{kind: {"type": list} for kind in (list, set, tuple, frozenset)},
@@ -144,10 +161,6 @@ def _require_plain(kind: type) -> None:
         raise InvalidArgumentError("attributes", kind, allowed)
 
 
-Format: TypeAlias = Literal["date", "date-time", "uuid"]
-_NUMBERS: Final = (int, Decimal)
-
-
 @dataclass(frozen=True)
 class Attribute:
     """Rule for an attribute of an `Event`.
@@ -172,11 +185,6 @@ class Attribute:
         Rule for each member of a list. Default: anything.
     attributes : mapping of str to type or Attribute, optional
         Attributes of a map. Default: any.
-
-    Examples
-    --------
-    >>> Attribute(str, one_of=["free", "pro"], required=False).one_of
-    ('free', 'pro')
     """
 
     type: Any
@@ -210,25 +218,20 @@ class Attribute:
 
     @cached_property
     def _limits(self) -> tuple[str, ...]:
-        """The arguments that demand something besides its type and format."""
         return tuple(name for name in _LIMITS if getattr(self, name) != getattr(Attribute, name))
 
 
-AttributeTypes: TypeAlias = Mapping[str, Any] | type
-"""Declared attributes: names with types or `Attribute`; or a dataclass, TypedDict or pydantic model."""
-
-
-def attributes_of(types: AttributeTypes) -> Frozen[Attribute]:
-    rules = {name: {"type": kind} for name, kind in types.items()} if isinstance(types, Mapping) else rules_of(types)
+def attributes_of(kinds: AttributeTypes) -> Frozen[Attribute]:
+    rules = {name: {"type": kind} for name, kind in kinds.items()} if isinstance(kinds, Mapping) else rules_of(kinds)
     if rules is None:
         allowed = "a mapping of names to types or Attribute, or a dataclass, TypedDict or pydantic model"
-        raise InvalidArgumentError("attributes", types, allowed)
+        raise InvalidArgumentError("attributes", kinds, allowed)
     for name in rules:
         checks.require_attribute("attributes", name)
     try:
         return Frozen({name: _named(name, **rule) for name, rule in rules.items()})
     except RecursionError:
-        raise InvalidArgumentError("attributes", types, "a class that does not contain itself") from None
+        raise InvalidArgumentError("attributes", kinds, "a class that does not contain itself") from None
 
 
 def _named(name: str, type: Any, **arguments: Any) -> Attribute:  # noqa: A002 - as of an Attribute
@@ -254,7 +257,7 @@ _ARGUMENTS: Final[dict[str, tuple[tuple[type, ...], Callable[[str, Any], object]
     "min_length": _LENGTH,
     "max_length": _LENGTH,
     "of": ((list,), lambda _, kind: kind if isinstance(kind, Attribute) else Attribute(kind)),
-    "attributes": ((dict,), lambda _, types: attributes_of(types)),
+    "attributes": ((dict,), lambda _, kinds: attributes_of(kinds)),
 }
 # By argument: JSON's keyword, its words, and whether it allows a value.
 _LIMITS: Final[dict[str, tuple[str, str, Callable[[Any, Any], bool]]]] = {
@@ -289,20 +292,6 @@ def _plain(bound: Any) -> Any:
     if isinstance(bound, tuple):
         return [*map(_plain, bound)]
     return float(bound) if isinstance(bound, Decimal) else bound
-
-
-# By type: what DynamoDB calls it, its words, and its JSON Schema.
-KINDS: Final[dict[Any, tuple[tuple[str, ...], str, dict[str, Any]]]] = {
-    str: (("S",), "a string", {"type": "string"}),
-    int: (("N",), "a whole number", {"type": "integer"}),
-    Decimal: (("N",), "a number", {"type": "number"}),
-    bool: (("BOOL",), "true or false", {"type": "boolean"}),
-    # It cannot be sent as JSON; what is read back is base64.
-    bytes: (("B",), "binary", {"type": "string"}),
-    dict: (("M",), "a map", {"type": "object"}),
-    list: (("L", "SS", "NS", "BS"), "a list", {"type": "array"}),
-    object: ((), "any value", {}),
-}
 
 
 def canonical_values(attributes: Mapping[str, Attribute], item: Image, within: str = "") -> dict[str, TypedValue]:
@@ -377,9 +366,6 @@ _FORMATS: Final[dict[str, tuple[Callable[[str], str], str]]] = {
     "date-time": (canonical_time, "an ISO 8601 time with an offset and no leap second, such as '2026-11-20T10:30:00Z'"),
     "uuid": (_uuid, "a UUID of 36 characters"),
 }
-
-Kind: TypeAlias = Literal["a number", "a string", "a string or number", "a time"]
-Where: TypeAlias = Condition | None
 _ANY: Final = Attribute(object)
 
 
@@ -422,7 +408,7 @@ class Vocabulary:
             raise InvalidArgumentError(argument, name, f"{kind}; {path!r} is {expectation(attribute)}")
         for part in optional if default is None else ():
             whole = part.removesuffix(LIST_MARK)
-            is_there = where is not None and any(f"{path}.".startswith(f"{whole}.") for path in where._required)
+            is_there = where is not None and any(f"{field}.".startswith(f"{whole}.") for field in where._required)
             allowed = f"where=Attr({whole!r}).exists(), or a default where it takes one: {part!r} is not required"
             checks.require(is_there, argument, name, allowed)
 

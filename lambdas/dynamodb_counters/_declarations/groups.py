@@ -13,11 +13,9 @@ from dynamodb_counters._declarations.sources import Event
 from dynamodb_counters._items.conversions import EXACT, Number, key_text, parse_number, whole
 from dynamodb_counters._items.keys import expected_text, is_hashed, parts_of
 from dynamodb_counters._items.schema import PK, SK
-from dynamodb_counters.errors import InvalidArgumentError
 
 Key: TypeAlias = dict[str, dict[str, str]]
-Given: TypeAlias = Mapping[str, object] | None
-"""A group as a call states it in one mapping; None if it does so by keyword."""
+Given: TypeAlias = Mapping[str, object] | None  # A group that a call states in one mapping; None: by keyword.
 
 
 def with_below(declaration: Aggregate | Window) -> Iterator[Aggregate | Window]:
@@ -47,8 +45,7 @@ class Group:
 
     def __getitem__(self, measure: str) -> Any:
         """Return a measure; InvalidArgumentError, which lists them, for another name."""
-        if measure not in self.measures:
-            raise InvalidArgumentError("measure", measure, f"one of {', '.join(map(repr, self.measures))}")
+        require(measure in self.measures, "measure", measure, f"one of {', '.join(map(repr, self.measures))}")
         return self.measures[measure]
 
 
@@ -92,8 +89,8 @@ def canonical_fields(
     for field, value in values.items():
         require(field in names, field, value, fields_text(declaration.name, names))
         texts[field] = text = key_text(field, value)
-        if (expected := expected_text(field, text)) is not None:
-            raise InvalidArgumentError(field, text, expected)
+        expected = expected_text(field, text)
+        require(expected is None, field, text, str(expected))
         path, derivation, default = parts_of(field)
         is_gap = field == GAP and isinstance(declaration.source, Aggregate) and declaration.source._longest > 0
         if isinstance(source, Event) and not derivation and text != default and not is_gap:
@@ -123,5 +120,4 @@ def typed_key(key: Mapping[str, str]) -> Key:
 
 
 def identity(item: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the key of a typed item as plain text."""
     return item[PK]["S"], item[SK]["S"]

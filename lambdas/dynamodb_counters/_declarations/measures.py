@@ -12,7 +12,6 @@ from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 from dynamodb_counters._declarations.checks import is_name, require, require_attribute, require_no_member
 from dynamodb_counters._items.conversions import Number, format_number, require_storable
 from dynamodb_counters._items.schema import is_reserved
-from dynamodb_counters.errors import InvalidArgumentError
 
 MAX_BINS: Final = 100
 MOMENT: Final = ".t"  # Ends the attribute with changes of a level times the seconds since their bucket began.
@@ -74,7 +73,6 @@ class _OneAttribute:
         return (name,)
 
     def _read(self, name: str, numbers: Mapping[str, Number]) -> Number:
-        """Return the measure, from the number attributes of an item."""
         return numbers.get(name, 0)
 
 
@@ -148,8 +146,7 @@ class Histogram(_OfNumber):
         _OfNumber.__post_init__(self)
         for argument in ("exactly", "bounds"):
             object.__setattr__(self, argument, ascending(argument, getattr(self, argument), MAX_BINS))
-        if bool(self.exactly) == bool(self.bounds):
-            raise InvalidArgumentError("exactly", self.exactly, "bins for either exactly or bounds")
+        require(bool(self.exactly) != bool(self.bounds), "exactly", self.exactly, "bins for either exactly or bounds")
 
     @property
     def _names(self) -> tuple[Number | str, ...]:

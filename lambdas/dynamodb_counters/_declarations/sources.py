@@ -187,8 +187,7 @@ class Event(Keyed):
     @property
     def json_schema(self) -> dict[str, Any]:
         """The JSON Schema (draft 7) of an event as clients send it: of its attributes, else of its key."""
-        attributes = self._declared_attributes or dict.fromkeys(self.fields, Attribute(object))
-        return event_attributes.json_schema(attributes)
+        return event_attributes.json_schema(self._declared_attributes or dict.fromkeys(self.fields, Attribute(object)))
 
     def _canonical(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return values with the texts that keys have for those of declared types."""
@@ -250,8 +249,7 @@ class Items:
         for argument, text in (("pk", self.pk), ("sk", self.sk)):
             if text is not None:
                 checks.require_key(argument, text, plain=True)
-        if self.sk is not None and self._table_keys.sort_key is None:
-            raise InvalidArgumentError("sk", self.sk, "None: keys= names no sort_key")
+        require(self.sk is None or self._table_keys.sort_key, "sk", self.sk, "None: keys= names no sort_key")
         if len(self.fields) < sum(len(template.fields) for _, template in self._templates):
             raise InvalidArgumentError("sk", self.sk, "fields that pk does not have")
 
@@ -261,7 +259,6 @@ class Items:
 
     @property
     def _templates(self) -> tuple[tuple[str, KeyTemplate], ...]:
-        """The key attributes that must have a form, each with it."""
         pk = () if self.pk is None else ((self._table_keys.partition_key, key_template(self.pk, MAX_PK_BYTES, "pk")),)
         if self.sk is None or self._table_keys.sort_key is None:
             return pk
@@ -285,9 +282,12 @@ class EventIdentity:
 
     def digests(self, chunk: Chunk) -> list[bytes]:
         """Return the identity of each row, by the columns of the key alone."""
-        texts = {name: self._texts(chunk, name) for name in self._readers}
-        pks, sks = (_rendered(template, texts, chunk.rows) for template in (self._pk, self._sk))
-        return [digest_of(pk, sk) for pk, sk in zip(pks, sks, strict=True)]
+        texts, keys = {name: self._texts(chunk, name) for name in self._readers}, list[list[str]]()
+        for template in (self._pk, self._sk):
+            columns = [texts[name] for name in template.fields]
+            rows = zip(*columns, strict=True) if columns else [()] * chunk.rows
+            keys.append([template.render_texts(list(row)) for row in rows])
+        return list(map(digest_of, *keys))
 
     def _texts(self, chunk: Chunk, name: str) -> Sequence[str]:
         kind, cells = chunk.columns.get(name, ("", ()))
@@ -295,11 +295,6 @@ class EventIdentity:
             return cells
         read = self._readers[name]
         return [read({} if value is None else {name: value}) for value in chunk.typed(name)]
-
-
-def _rendered(template: KeyTemplate, texts: Mapping[str, Sequence[str]], rows: int) -> list[str]:
-    columns = [texts[name] for name in template.fields]
-    return [template.render_texts(list(row)) for row in (zip(*columns, strict=True) if columns else [()] * rows)]
 
 
 def digest_of(pk: str, sk: str) -> bytes:

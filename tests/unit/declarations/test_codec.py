@@ -43,9 +43,8 @@ from dynamodb_counters import (
     Window,
 )
 from dynamodb_counters._declarations import Declaration, Direct, flatten, require_consistent
-from dynamodb_counters._declarations.codec import decode, encode
+from dynamodb_counters._declarations.codec import Declarable, decode, encode
 from dynamodb_counters._declarations.composites import with_parts
-from dynamodb_counters._declarations.consistency import Declarable
 from dynamodb_counters._items.schema import is_reserved
 
 _DURATIONS = st.timedeltas(timedelta(seconds=1), timedelta(days=36500))
