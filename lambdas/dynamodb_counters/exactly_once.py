@@ -112,9 +112,9 @@ def watermarks_of(item: _Item, own: str) -> dict[str, tuple[int, float]]:
     return watermarks
 
 
-def old(watermarks: Mapping[str, tuple[int, float]], time: float) -> list[str]:
+def old(watermarks: Mapping[str, tuple[int, float]], oldest: float) -> list[str]:
     """Return the names of watermarks whose records were created before a time."""
-    return [name for name, (_, created) in watermarks.items() if created < time]
+    return [name for name, (_, created) in watermarks.items() if created < oldest]
 
 
 @lru_cache(maxsize=1024)
@@ -304,6 +304,11 @@ class ExactlyOnce:
             if context is not None and context.get_remaining_time_in_millis() < LEAST_TIME:
                 raise TimeoutError("the invocation's time is nearly up")
             (first, *_), (last, created, _) = contributions[0], contributions[-1]
+            # records   the item's watermark  the condition   what happens
+            # 5, 6      none                  holds           views +2, watermark 6; the invocation dies
+            # 5, 6      6                     6 < 5 fails     nothing remains: the batch was counted
+            # 5, 6, 7   6                     6 < 5 fails     7 remains, and is sent
+            # 7         6                     6 < 7 holds     views +1, watermark 7
             sets, bound = {watermark.name: watermark.value(last, created)}, (watermark.name, watermark.bound(first))
             request = update_request(self._table, item_key, sets, self._sums(contributions), bound)
             request["ReturnValues"] = self._looks.returned(key)
@@ -313,11 +318,11 @@ class ExactlyOnce:
                 counted, _ = watermark.read(error.response["Item"][watermark.name])
                 contributions = [contribution for contribution in contributions if contribution[0] > counted]
             else:
-                needless = old(watermarks_of(item, watermark.name), self._clock() - WATERMARK_KEPT)
-                if len(needless) >= PRUNED_AT:
+                prunable = old(watermarks_of(item, watermark.name), self._clock() - WATERMARK_KEPT)
+                if len(prunable) >= PRUNED_AT:
                     # A later update tries again.
                     with suppress(self._client.exceptions.ClientError):
-                        self._client.update_item(**prune_request(self._table, item_key, item, needless))
+                        self._client.update_item(**prune_request(self._table, item_key, item, prunable))
                 return
 
     def _sums(self, contributions: Iterable[_Contribution]) -> dict[str, Any]:
