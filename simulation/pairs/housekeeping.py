@@ -15,7 +15,7 @@ from counters_lambda.counting import run_logs as run_items
 from counters_lambda.counting.commit import PageSplits
 from dynamodb_counters import _erasure as eraser
 from dynamodb_counters import exactly_once
-from dynamodb_counters._fold import updates
+from dynamodb_counters._fold import layouts
 from dynamodb_counters._fold.layouts import ItemLayout, Page, texts_of
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._writes import chunk_writes
@@ -56,7 +56,7 @@ def narrow_pages(groups: int) -> Iterator[None]:
         self._seen.clear()
         return grown(self, layout, page, 2.0, item, 1)
 
-    changes: list[tuple[object, str, Any]] = [(updates, "_MOST_ADDED", 4 * groups), (commit, "_MOST_ENTRIES", groups)]
+    changes: list[tuple[object, str, Any]] = [(layouts, "_MOST_ADDED", 4 * groups), (commit, "_MOST_ENTRIES", groups)]
     is_full = lambda image, _: len(texts_of(image)) > groups  # noqa: E731
     with _changed([*changes, (commit, "is_full", is_full), (PageSplits, "grown", looked_at)]):
         yield

@@ -14,8 +14,8 @@ from counters_lambda.counting.checkpoints import checkpoint_key
 from counters_lambda.counting.commit import ItemDelta, Part
 from dynamodb_counters._declarations.groups import typed_key
 from dynamodb_counters._fold.fold import Delta
+from dynamodb_counters._fold.layouts import Update
 from dynamodb_counters._fold.records import NEW, OLD, padded
-from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.schema import CHECKPOINT_PREFIX, QUARANTINE_PREFIX, sequence_of
 from dynamodb_counters.exactly_once import WATERMARK_PREFIX, Watermark, shard_digest
 from simulation.aws.sigv4 import LATEST

@@ -15,7 +15,7 @@ from counters_lambda.counting.checkpoints import Checkpoint, Checkpoints
 from counters_lambda.counting.commit import Committer
 from counters_lambda.counting.counted_names import CountedNames, plan_of
 from dynamodb_counters._assumptions import FRESH
-from dynamodb_counters._fold import updates
+from dynamodb_counters._fold import layouts
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._registry import Entry, Registry
@@ -58,7 +58,7 @@ def _heedless(self: batch.Aggregator, event: Any, deadline: float) -> batch.Repo
 BROKEN: Final[dict[str, Callable[[], AbstractContextManager[Any]]]] = {
     name: partial(patch.object, *change)
     for name, change in {
-        "updates have no condition": (updates, "update_request", unguarded),
+        "updates have no condition": (layouts, "update_request", unguarded),
         "the last item of a batch is not committed": (Committer, "commit", _all_but_one),
         "a checkpoint settles at once": (Checkpoint, "settled_through", lambda self, _: self.applied_through),
         "stamps are the clock's, not the deadline": (Checkpoints, "advance", _stamped_by_clock),

@@ -13,7 +13,7 @@ import pytest
 from counters_lambda.counting import runner
 from counters_lambda.counting.commit import PageSplits
 from dynamodb_counters import Aggregate, Count, Counters, Event, InvalidArgumentError, Packed, Sum
-from dynamodb_counters._fold import updates
+from dynamodb_counters._fold import layouts
 from dynamodb_counters._fold.layouts import BITS, ItemLayout, Page, is_full
 from dynamodb_counters._items.schema import PAGE_PREFIX, WRITE_UNIT_BYTES, item_bytes, write_units
 from dynamodb_counters._layouts import PageLevels
@@ -222,7 +222,7 @@ def test_no_request_is_larger_than_dynamodb_takes(world: World) -> None:
         assert len(request.get("UpdateExpression", "")) <= MOST_EXPRESSION_BYTES
         return send()
 
-    with narrow_pages(100), patch.object(updates, "_MOST_ADDED", 200):
+    with narrow_pages(100), patch.object(layouts, "_MOST_ADDED", 200):
         world.deliver(_view(world, urls, "first"), by=_hooked(world, hook))
     assert _views(world, urls) == {1}
 

@@ -232,11 +232,7 @@ def _loaded(statement: str, modules: str) -> set[str]:
         ("counters_lambda.handlers.aggregator", "aws_cdk jsii cdk_dynamodb_counters boto3 botocore", {"botocore"}),
         # Functions that count nothing load no fold.
         *(
-            (
-                f"counters_lambda.handlers.{name}",
-                "dynamodb_counters._fold.fold dynamodb_counters._fold.updates",
-                set(),
-            )
+            (f"counters_lambda.handlers.{name}", "dynamodb_counters._fold.fold", set())
             for name in ("notifier", "ingest_queue", "ingest_http")
         ),
     ],

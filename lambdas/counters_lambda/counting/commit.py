@@ -21,10 +21,9 @@ from counters_lambda.counting.run_logs import KEPT
 from dynamodb_counters._assumptions import KEPT_LONGER, LONGEST_REQUEST
 from dynamodb_counters._declarations.groups import Key, typed_key
 from dynamodb_counters._fold.fold import AppliedThrough, Delta, fold
-from dynamodb_counters._fold.layouts import BITS, GroupRef, ItemLayout, Page, is_full
+from dynamodb_counters._fold.layouts import BITS, GroupRef, ItemLayout, Page, PageUpdate, Update, is_full
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
-from dynamodb_counters._fold.updates import PageUpdate, Update
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import fits, format_number, parse_number
 from dynamodb_counters._items.schema import (

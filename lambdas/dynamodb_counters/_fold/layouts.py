@@ -1,8 +1,9 @@
-"""Pages: items that hold many groups of an aggregate, each with one watermark per shard; and how they split. Pure.
+"""Where the numbers of a group lie, its own item or a page of many; and the requests that add to them. Pure.
 
-A group lies in the page whose first bits its hash begins with, as many as the page's level. A page that splits keeps
-the groups whose next bit is 0; the others go to a new page, with a copy of all watermarks. The name of the attribute
-that holds a group's first number is the group's text; other numbers have a letter before it, and long texts a digest.
+A page has one watermark per shard. A group lies in the page whose first bits its hash begins with, as many as the
+page's level. A page that splits keeps the groups whose next bit is 0; the others go to a new page, with a copy of all
+watermarks. The name of the attribute that holds a group's first number is the group's text; other numbers have a letter
+before it, and long texts a digest.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import base64
 import hashlib
 import string
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
@@ -21,43 +22,32 @@ from dynamodb_counters._assumptions import GROUP_KEPT, WIDE_MARGIN
 from dynamodb_counters._declarations import BUCKET_FIELD, TIER_FIELD, WRITE_SHARD_FIELD, Declaration, Window
 from dynamodb_counters._declarations.aggregates import PARTITION_MARK, Aggregate
 from dynamodb_counters._declarations.groups import Key, typed_key, values_of
+from dynamodb_counters._items import schema
 from dynamodb_counters._items.conditions import Image
-from dynamodb_counters._items.conversions import escape, unescape
+from dynamodb_counters._items.conversions import Number, escape, typed_number, unescape
 from dynamodb_counters._items.keys import HASH_MARKER, is_hashed, tier_of
-from dynamodb_counters._items.schema import (
-    LEADERBOARD,
-    LEVEL,
-    PAGE_PREFIX,
-    PK,
-    SK,
-    TTL,
-    TYPE,
-    VERSION,
-    WRITE_UNIT_BYTES,
-    is_reserved,
-    item_bytes,
-    write_units,
-)
+from dynamodb_counters._items.schema import LEVEL, PK, SK, TYPE, VERSION, WRITE_UNIT_BYTES
 from dynamodb_counters._tiers import BY_LETTER, TOTAL, Tier
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
+from dynamodb_counters.exactly_once import Bound, update_request
 
-BITS: Final = 64
-"""Bits of a group's hash."""
-
-LEAST_BYTES: Final = WRITE_UNIT_BYTES // 2
-"""Bytes that a page has for groups at least, however many watermarks it has."""
-
-_SHORT: Final = 16
-"""Longest text of a group that is repeated for each number."""
-
-_DIGEST: Final = "~"
-_MARK: Final = "="
-_SHELF: Final = "\0"
-
-_CODES: Final = 36**2
-"""Units of time that two digits distinguish, in a page of fewer."""
-
+BITS: Final = 64  # Of a group's hash.
+LEAST_BYTES: Final = WRITE_UNIT_BYTES // 2  # That a page has for groups, however many watermarks it has.
+_SHORT: Final = 16  # Longest text of a group that is repeated for each number.
+_DIGEST, _MARK, _SHELF = "~", "=", "\0"
+_CODES: Final = 36**2  # Units of time that two digits distinguish, in a page of fewer.
 _DIGITS: Final = string.digits + string.ascii_lowercase
+_KEPT: Final = GROUP_KEPT - WIDE_MARGIN  # Seconds after its closing time for which a group is surely there.
+_MOST_ADDED: Final = 200  # Attributes of a page that one request changes: its expression has at most 4 KB.
+_MOST_CHARACTERS: Final = 3 * WRITE_UNIT_BYTES
+"""Longest names of these together: to split their page after the update costs more than before it."""
+
+UNDATED: Final = "the record lacks ApproximateCreationDateTime, which distinguishes late from early"
+
+GroupKey: TypeAlias = tuple[Any, ...]
+"""Texts of the group's fields; a window's end in the letter of the tier and the number of the bucket."""
+GroupRef: TypeAlias = tuple[str, GroupKey]
+"""Identifies a group before its key is rendered: declaration name and group key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +84,7 @@ class PageLayout:
     def __init__(self, aggregate: Aggregate) -> None:
         self.name = aggregate.name
         self._pk, self._sk = aggregate._pk_template, aggregate._sk_template
-        self._prefix = f"{PAGE_PREFIX}{self.name}#"
+        self._prefix = f"{schema.PAGE_PREFIX}{self.name}#"
         self._shelved = aggregate._shelved
         self._own_indexes = [aggregate.fields.index(field) for field in self._sk.fields[self._shelved :]]
         self._longest, self._unit = aggregate._longest, tier_of(aggregate.fields[-1]) if aggregate._longest else None
@@ -110,11 +100,11 @@ class PageLayout:
         return {PK: f"{page.pk}{PARTITION_MARK}{digits[0]}", SK: self._prefix + sk}
 
     def shelf(self, pk: str, texts: Sequence[str]) -> str:
-        """The shelf of groups, by the partition key of their items and the texts of their sort keys."""
+        """Return the shelf of groups, by the partition key of their items and the texts of their sort keys."""
         return _SHELF.join([pk, "#".join(map(escape, texts[: self._shelved]))]) if self._shelved else pk
 
     def _text(self, group: Sequence[str]) -> str:
-        """The text by which a group differs from others in its page."""
+        """Return the text by which a group differs from others in its page."""
         if self._unit is not None:
             # Two digits: its number since 1970 modulo 1,296 in base 36.
             high, low = divmod(self._unit.parse(group[-1]) % _CODES, len(_DIGITS))
@@ -122,7 +112,7 @@ class PageLayout:
         return "#".join([escape(group[index]) for index in self._own_indexes])
 
     def page_of(self, image: Image) -> Page | None:
-        """The page that an image is of; None if it is none."""
+        """Return the page that an image is of; None if it is none."""
         sk = image[SK]["S"]
         if not sk.startswith(self._prefix):
             return None
@@ -131,24 +121,22 @@ class PageLayout:
         return Page(f"{pk}{_SHELF}{shared}" if shared else pk, int(digits.ljust(BITS // 4, "0"), 16), level_of(image))
 
     def added(self, group: Sequence[str], numbers: Mapping[str, Any]) -> dict[str, Any]:
-        """Numbers of a group by the names of their attributes in a page; its first one is there even if it is 0."""
+        """Return a group's numbers by the names of their attributes in a page, the first one even if it is 0."""
         text = self._text(group)
         return {_MARK + text: 0, **{self._named(name, text): number for name, number in numbers.items()}}
 
     def group(self, image: Image, group: Sequence[str]) -> Image:
-        """The item that a group of a page would be, whether it is in there or not."""
+        """Return the item that a group of a page would be, whether it is in there or not."""
         return self._shown(image, _common(image), self._text(group))
 
     def groups(self, image: Image, unlike: Image | None = None) -> list[Image]:
-        """The items that the groups of a page would be; those alone that are otherwise in another image of it."""
+        """Return the items that the groups of a page would be; those alone that are otherwise in another image."""
         if self.page_of(image) is None:
             return [image]
-        common, other = _common(image), unlike or {}
-        return [
-            self._shown(image, common, text)
-            for text in texts_of(image)
-            if unlike is None or any(image.get(name) != other.get(name) for name in self._names(text))
-        ]
+        common, texts = _common(image), texts_of(image)
+        if unlike is not None:
+            texts = [text for text in texts if any(image.get(name) != unlike.get(name) for name in self._names(text))]
+        return [self._shown(image, common, text) for text in texts]
 
     def halves(self, image: Image) -> tuple[dict[str, Any], dict[str, Any]]:
         page = self.page_of(image)
@@ -165,19 +153,19 @@ class PageLayout:
         texts = self._sk_texts(image, text)
         key = self._sk.render_texts(texts)
         fields = dict(zip(self._sk.fields, texts, strict=True)) if is_hashed(key) else {}
-        numbers = {name: image[held] for name in self._marks if (held := self._named(name, text)) in image}
-        pk = image[PK]["S"][: -len(PARTITION_MARK) - 1]
-        return {**common, **numbers, **{name: {"S": found} for name, found in {**fields, PK: pk, SK: key}.items()}}
+        numbers = {name: image[stored] for name in self._marks if (stored := self._named(name, text)) in image}
+        fields |= {PK: image[PK]["S"][: -len(PARTITION_MARK) - 1], SK: key}
+        return {**common, **numbers, **{name: {"S": value} for name, value in fields.items()}}
 
     def _sk_texts(self, image: Image, text: str) -> list[str]:
-        """The texts of a group's sort key, by its page and its text in there."""
+        """Return the texts of a group's sort key, by its page and its text in there."""
         shared = image[SK]["S"].removeprefix(self._prefix).split("#")[: self._shelved]
         if self._unit is not None:
             least = self._unit.parse(unescape(shared[-1])) - self._longest
             return [unescape(shared[-1]), self._unit.text(least + (int(text, len(_DIGITS)) - least) % _CODES)]
         return [unescape(part) for part in (*shared, *text.split("#"))]
 
-    def _names(self, text: str) -> Iterable[str]:
+    def _names(self, text: str) -> list[str]:
         return [self._named(name, text) for name in self._marks]
 
     def _named(self, name: str, text: str) -> str:
@@ -186,7 +174,7 @@ class PageLayout:
 
 
 def digest_of(sk: str) -> str:
-    """The digest of a group, by the sort key that its item would have: groups lie in the order of their digests."""
+    """Return a group's digest, by the sort key that its item would have: groups lie in the order of digests."""
     return hashlib.sha256(sk.encode()).hexdigest()[:32]
 
 
@@ -199,19 +187,19 @@ def level_of(image: Image) -> int:
 
 
 def texts_of(image: Image) -> list[str]:
-    """The texts of a page's groups, as they are in their names."""
+    """Return the texts of a page's groups, as they are in their names."""
     return [name[1:] for name in image if name.startswith(_MARK)]
 
 
 def is_full(image: Image, least: float = 1.0) -> bool:
-    """Whether a page is to split: it takes more write units than that, or than its other attributes and some groups."""
-    needed = max(least, write_units(item_bytes(_common(image)) + LEAST_BYTES))
-    return write_units(item_bytes(image)) > needed and len(texts_of(image)) > 1
+    """Return whether a page is to split: it takes more units than `least`, or its other attributes and some groups."""
+    needed = max(least, schema.write_units(schema.item_bytes(_common(image)) + LEAST_BYTES))
+    return schema.write_units(schema.item_bytes(image)) > needed and len(texts_of(image)) > 1
 
 
 def is_split(old: Image | None, new: Image | None) -> bool:
-    """Whether a change of an item is half of a split, which moves groups and counts nothing."""
-    if new is None or LEVEL not in new or TYPE not in new or not new[SK]["S"].startswith(PAGE_PREFIX):
+    """Return whether a change of an item is half of a split, which moves groups and counts nothing."""
+    if new is None or LEVEL not in new or TYPE not in new or not new[SK]["S"].startswith(schema.PAGE_PREFIX):
         return False
     # A new page that an update has created, as one that was lost is, has no update before it.
     return new.get(VERSION) != {"N": "1"} if old is None else level_of(new) > level_of(old)
@@ -225,18 +213,6 @@ def _shortened(text: str) -> str:
     if len(text) <= _SHORT and not text.startswith(_DIGEST):
         return text
     return _DIGEST + base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()[:12]).decode()
-
-
-_KEPT: Final = GROUP_KEPT - WIDE_MARGIN
-"""For how long after its closing time a group is surely there, in seconds."""
-
-UNDATED: Final = "the record lacks ApproximateCreationDateTime, which distinguishes late from early"
-
-GroupKey: TypeAlias = tuple[Any, ...]
-"""Texts of the group's fields; a window's end in the letter of the tier and the number of the bucket."""
-
-GroupRef: TypeAlias = tuple[str, GroupKey]
-"""Identifies a group before its key is rendered: declaration name and group key."""
 
 
 class ItemLayout:
@@ -256,17 +232,16 @@ class ItemLayout:
         names = (*self._names, WRITE_SHARD_FIELD)
         self._pk_indexes = [names.index(field) for field in self._pk.fields]
         self._sk_indexes = [names.index(field) for field in self._sk.fields]
-        self._only_sk = self._sk.prefix if not self._sk_indexes else None
 
     def key(self, group: GroupKey, source_shard: str) -> dict[str, str]:
-        """Key of the item that numbers from a source shard go to; only write-sharded groups have several."""
+        """Return the key of the item that numbers from a source shard go to; write-sharded groups have several."""
         texts = self._texts(group)
         if self._shards > 1:
             texts = (*texts, _shard_of(source_shard, self._shards))
         return self._rendered(texts)
 
     def address(self, group: GroupKey) -> tuple[str, int]:
-        """Where a group of pages lies: the shelf of its pages, and its hash."""
+        """Return where a group of pages lies: the shelf of its pages, and its hash."""
         assert self.pages is not None
         key = self._rendered(group)
         return self.pages.shelf(key[PK], [group[index] for index in self._sk_indexes]), hash_of(key[SK])
@@ -277,36 +252,35 @@ class ItemLayout:
 
     def _rendered(self, texts: Sequence[str]) -> dict[str, str]:
         pk = self._pk.render_texts([texts[index] for index in self._pk_indexes])
-        sk = self._only_sk or self._sk.render_texts([texts[index] for index in self._sk_indexes])
+        sk = self._sk.render_texts([texts[index] for index in self._sk_indexes])
         return {PK: pk, SK: sk}
 
     def values(self, group: GroupKey) -> dict[str, str]:
-        """Text of each field; for a window also the tier and the start of the bucket."""
+        """Return the text of each field; for a window also the tier and the start of the bucket."""
         return dict(zip(self._names, self._texts(group), strict=True))
 
     def attributes(self, group: GroupKey, key: dict[str, str]) -> dict[str, Any]:
-        """Attributes of a group's item besides its numbers and bookkeeping."""
-        found: dict[str, Any] = {TYPE: {"S": self.name}}
+        """Return the attributes of a group's item besides its numbers and bookkeeping."""
+        attributes: dict[str, Any] = {TYPE: {"S": self.name}}
         if self.ranking is not None:
             shard = _shard_of(f"{key[PK]}\0{key[SK]}", self.ranking.write_shards)
             board = self.ranking._template.render({**self.values(group), WRITE_SHARD_FIELD: shard})
-            found[LEADERBOARD] = {"S": board}
+            attributes[schema.LEADERBOARD] = {"S": board}
         if HASH_MARKER in key[PK] or HASH_MARKER in key[SK]:
             # A hashed key does not show its values.
             templates = [template for name, template in ((PK, self._pk), (SK, self._sk)) if is_hashed(key[name])]
-            names = {name for template in templates for name in template.fields if not is_reserved(name)}
-            found |= {name: {"S": text} for name, text in self.values(group).items() if name in names}
-        expires_at = self.expires_at(group)
-        if expires_at is not None:
-            found[TTL] = {"N": str(expires_at)}
-        return found
+            names = {name for template in templates for name in template.fields if not schema.is_reserved(name)}
+            attributes |= {name: {"S": text} for name, text in self.values(group).items() if name in names}
+        if (expires_at := self.expires_at(group)) is not None:
+            attributes[schema.TTL] = {"N": str(expires_at)}
+        return attributes
 
     def images(self, item: Image, unlike: Image | None = None) -> list[Image]:
-        """The items of the groups that an item holds: itself, or what would be those of a page."""
+        """Return the items of the groups that an item holds: itself, or what would be those of a page."""
         return [item] if self.pages is None else self.pages.groups(item, unlike)
 
     def is_late(self, group: GroupKey, created: float | None) -> bool:
-        """Whether a record was created after a group's retention; MalformedImageError if it does not say."""
+        """Return whether a record was created after a group's retention; MalformedImageError if it does not say."""
         if self.closing_time is None:
             return False
         if created is None:
@@ -314,11 +288,11 @@ class ItemLayout:
         return self.closing_time(group) <= created
 
     def is_gone(self, group: GroupKey, now: float) -> bool:
-        """Whether an aggregate's item may have been deleted by TTL, and with it what it has counted."""
+        """Return whether an aggregate's item may have been deleted by TTL, and with it what it has counted."""
         return self.closing_time is not None and self.closing_time(group) + _KEPT <= now
 
     def expires_at(self, group: GroupKey) -> int | None:
-        """Epoch second after which the item may be deleted; None if it is kept."""
+        """Return the epoch second after which the item may be deleted; None if it stays."""
         if self.closing_time is not None:
             return int(self.closing_time(group) + GROUP_KEPT)
         if self._window is None or self._window.retention is None:
@@ -334,7 +308,7 @@ class ItemLayout:
 
 
 def group_of_item(declaration: Declaration, item: Image) -> GroupKey | None:
-    """The group of an item; None if its key does not show it, as that of another declaration."""
+    """Return the group of an item; None if its key does not show it, as that of another declaration."""
     try:
         values = values_of(declaration, item)
         if values is None or isinstance(declaration, Aggregate):
@@ -347,7 +321,7 @@ def group_of_item(declaration: Declaration, item: Image) -> GroupKey | None:
 
 
 def closing_times(fields: Sequence[str], retention: timedelta) -> Callable[[Sequence[Any]], float]:
-    """A function that returns the epoch second from which on nothing counts in a group, read from its key.
+    """Return a function of a group: the epoch second from which on nothing counts in it, read from its key.
 
     The fold drops what was created later, so every delivery of a record is judged alike. The group's item is deleted
     when no delivery can count in it any more: one that came after would count a member a second time.
@@ -369,7 +343,7 @@ def require_kept(aggregate: Aggregate, texts: Mapping[str, str], now: float) -> 
 
 
 def late_parts(declaration: Declaration, group: Sequence[Any], created: float) -> frozenset[str]:
-    """Events counted in a bucket of a window that would be late by now: its finest buckets decide."""
+    """Return the slots of a bucket in which events would be late by now, and the total if there are some."""
     if not isinstance(declaration, Window) or declaration.retention is None:
         return frozenset()
     finest, keep = declaration._kept_tiers[0], declaration.retention.total_seconds()
@@ -387,10 +361,80 @@ def _end(tier: Tier, text: str) -> int:
 
 @lru_cache(maxsize=1024)
 def _bucket(letter: str, bucket: int) -> tuple[str, int]:
-    """The start of a bucket as keys spell it, and its end; the groups of a batch share a few."""
+    """Return the start of a bucket as keys spell it, and its end; the groups of a batch share a few."""
     tier = BY_LETTER[letter]
     return tier.text(bucket), tier.end(bucket)
 
 
 def _shard_of(text: str, write_shards: int) -> str:
     return str(zlib.crc32(text.encode()) % write_shards)
+
+
+@lru_cache(maxsize=1024)
+def _clauses(to_set: tuple[str, ...], to_add: tuple[str, ...], guard: str) -> str:
+    sets = [f"SET {_quoted(name)} = ?" for name in to_set]
+    adds = [f"SET {_quoted(name)} = {_quoted(name)} + ?" for name in to_add]
+    guarded = f"({_quoted(guard)} IS MISSING OR {_quoted(guard)} < ?)"
+    return " ".join([*sets, *adds, f'WHERE "{PK}" = ? AND "{SK}" = ? AND {guarded}'])
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+class Update:
+    """Adds measures to the item of a group; `source_shard` decides which item of a write-sharded group it is."""
+
+    def __init__(self, layout: ItemLayout, group: GroupKey, measures: Mapping[str, Number], source_shard: str) -> None:
+        self.key = layout.key(group, source_shard)
+        self._added = {name: typed_number(number) for name, number in measures.items() if number}
+        self.attributes: dict[str, Mapping[str, Any]] = layout.attributes(group, self.key)
+        self.requests = 1.0
+        if layout.ranking is not None:
+            # Only a repair treats the score apart from its measure.
+            score = measures.get(schema.SCORE, measures.get(layout.ranking.measure, 0))
+            self._added[schema.SCORE] = typed_number(score)
+
+    def request(self, table_name: str, bound: Bound | None = None) -> dict[str, Any]:
+        """Return arguments of UpdateItem, or of ``Update`` in a transaction; with a bound, if a watermark is below."""
+        key, is_common = typed_key(self.key), not isinstance(self, PageUpdate)
+        return update_request(table_name, key, self.attributes, self._added, bound, is_common=is_common)
+
+    def statement(self, table_name: str, bound: Bound) -> dict[str, Any]:
+        """Return the same update in PartiQL, which refuses an item that lacks one of the numbers, or is not there."""
+        watermark, below = bound
+        clauses = _clauses(tuple(self.attributes), tuple(self._added), watermark)
+        return {
+            "Statement": f"UPDATE {_quoted(table_name)} {clauses}",
+            "Parameters": [*self.attributes.values(), *self._added.values(), *typed_key(self.key).values(), below],
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+
+
+class PageUpdate(Update):
+    """Adds measures to groups in their page, on condition that it is at the level that is known of it."""
+
+    def __init__(self, layout: ItemLayout, page: Page, groups: Mapping[GroupKey, Mapping[str, Number] | None]) -> None:
+        assert layout.pages is not None
+        self.key, self._page = layout.pages.key(page), page
+        added: dict[str, Number] = {VERSION: 1}
+        for group, measures in groups.items():
+            # Not even 0 is added to a group that can take nothing.
+            if measures is not None:
+                added |= layout.pages.added(group, measures)
+        # A group's first number is there even if it is 0: its name is the group's text.
+        self._added = {name: typed_number(number) for name, number in added.items()}
+        self.added: Mapping[str, Number] = added
+        # All that a page has that never splits fits into one.
+        requests = max(len(added) / _MOST_ADDED, sum(map(len, added)) / _MOST_CHARACTERS)
+        self.requests = 1.0 if layout.pages.is_whole else requests
+        # All groups of a page agree in these.
+        self.attributes = layout.attributes(next(iter(groups)), {**self.key, PK: page.pk})
+        if page.is_lost:
+            self.attributes[LEVEL] = {"N": str(page.level)}
+
+    def request(self, table_name: str, bound: Bound | None = None) -> dict[str, Any]:
+        missing, same, level = "attribute_not_exists(#level)", "#level = :level", self._page.level
+        own = f"({missing} OR {same})" if self._page.is_lost else same if level else missing
+        values = {":level": {"N": str(level)}} if level else {}
+        return schema.conditional(super().request(table_name, bound), own, {"#level": LEVEL}, values)

@@ -9,9 +9,9 @@ from typing import Any, cast
 from dynamodb_counters import Counters, Event, Window
 from dynamodb_counters._fold.fold import Folded
 from dynamodb_counters._fold.fold import fold as fold_changes
+from dynamodb_counters._fold.layouts import Update
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
-from dynamodb_counters._fold.updates import Update
 from simulation.memory_table import MemoryTable
 from tests.unit.fold.streams import image, record
 

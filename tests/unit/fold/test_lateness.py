@@ -20,9 +20,9 @@ from dynamodb_counters._assumptions import GROUP_KEPT, GUARANTEE, LONGEST_INVOCA
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._fold.fold import Folded
 from dynamodb_counters._fold.fold import fold as fold_changes
+from dynamodb_counters._fold.layouts import Update
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
-from dynamodb_counters._fold.updates import Update
 from tests.unit.fold.buckets import JOBS, fold
 from tests.unit.fold.streams import Record, image, record
 

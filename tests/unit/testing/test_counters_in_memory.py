@@ -29,7 +29,7 @@ from dynamodb_counters import (
     Threshold,
 )
 from dynamodb_counters._declarations.measures import Measure
-from dynamodb_counters._fold import updates
+from dynamodb_counters._fold import layouts
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.testing import QuarantinedRecordsError, counters_in_memory
 from simulation import counters_in_memory as simulated
@@ -247,7 +247,7 @@ def test_faults_find_an_aggregator_that_counts_twice() -> None:
             return counters.get(VIEWS, HOME)["views"]
 
     assert {counted(seed) for seed in range(5)} == {30}
-    with patch.object(updates, "update_request", unguarded):
+    with patch.object(layouts, "update_request", unguarded):
         assert any(counted(seed) != 30 for seed in range(5))
 
 
