@@ -190,7 +190,7 @@ class Aggregator:
         """Fold and commit what was not counted, so much at a time."""
         fresh, shard = part.changes, part.watermark.shard
         while fresh:
-            folded = fold(part.plan, fresh, most=_MOST_WRITES)
+            folded = fold(part.plan, fresh, limit=_MOST_WRITES)
             counted, fresh = fresh[: folded.changes], fresh[folded.changes :]
             # Before the checkpoint moves: a record that it covers is not looked at again.
             quarantined = self._quarantine.keep(shard, folded.unfoldable) if folded.unfoldable else 0

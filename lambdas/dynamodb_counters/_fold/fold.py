@@ -27,26 +27,16 @@ from dynamodb_counters._fold.plan import (
     Source,
     require_storable_group,
 )
-from dynamodb_counters._fold.records import (
-    NEW,
-    OLD,
-    Change,
-    Record,
-    is_erasure,
-    is_expiry,
-    single_image,
-)
+from dynamodb_counters._fold.records import NEW, OLD, Change, Record, is_erasure, is_expiry, single_image
 from dynamodb_counters._items.chunks import Row, decode_chunk, lost_rows
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import EXACT, Number
-from dynamodb_counters._items.schema import (
-    CHUNK,
-    COUNTED_IN,
-    ERASED,
-    TTL,
-    TYPE,
-)
+from dynamodb_counters._items.schema import CHUNK, COUNTED_IN, ERASED, TTL, TYPE
 from dynamodb_counters.errors import MalformedImageError
+
+AppliedThrough: TypeAlias = Mapping[GroupRef, str]
+"""Per group, the padded sequence number of the last record that its item has applied."""
+Sums: TypeAlias = Mapping[GroupRef, Mapping[str, Number]]
 
 
 @dataclass(eq=False, slots=True)
@@ -89,14 +79,12 @@ class Folded:
     early: int = 0
     skipped_types: Counter[str] = field(default_factory=Counter)
     """Changes of items that `Items` would count but for a type that nothing declares, by type."""
-    changes: int = 0
-    """How many changes were folded, if there was a limit."""
+    changes: int = 0  # How many were folded, if there was a limit.
 
 
 def _record_of_row(record: Record, image_name: str, row: Row, event: str) -> Record:
-    """The record that an event would have come in if it were an item of its own."""
+    """Return the record that an event would have come in if it were an item of its own."""
     images = record["dynamodb"]
-    change = {name: value for name, value in images.items() if name not in (NEW, OLD)}
     image = {**row.values, TYPE: {"S": event}}
     # The quarantine keeps a copy for no longer than the chunk would have been.
     if TTL in images[image_name]:
@@ -104,33 +92,28 @@ def _record_of_row(record: Record, image_name: str, row: Row, event: str) -> Rec
     if is_erasure(record):
         image[ERASED] = {"BOOL": True}
     # Rows that a new chunk takes back, and that an expired one had accepted, leave the counts.
-    if (row.sign == "+") == (image_name == NEW):
-        return {**record, "eventName": "INSERT", "dynamodb": {**change, NEW: image}}
-    return {**record, "eventName": "REMOVE", "dynamodb": {**change, OLD: image}}
+    kind, side = ("INSERT", NEW) if (row.sign == "+") == (image_name == NEW) else ("REMOVE", OLD)
+    change = {name: value for name, value in images.items() if name not in (NEW, OLD)}
+    return {**record, "eventName": kind, "dynamodb": {**change, side: image}}
 
 
-def _negated(contributions: Iterable[Contribution]) -> list[Contribution]:
-    return [
-        (layout, group, tuple([(name, -number) for name, number in numbers]))
-        for layout, group, numbers in contributions
-    ]
-
-
-AppliedThrough: TypeAlias = Mapping[GroupRef, str]
-"""Per group, the padded sequence number of the last record that its item has applied."""
+def _negated(added: Iterable[Contribution]) -> list[Contribution]:
+    return [(layout, group, tuple([(name, -number) for name, number in numbers])) for layout, group, numbers in added]
 
 
 def fold(
-    plan: Plan, changes: Iterable[Change], applied_through: AppliedThrough | None = None, most: float = math.inf
+    plan: Plan, changes: Iterable[Change], applied_through: AppliedThrough | None = None, limit: float = math.inf
 ) -> Folded:
-    """Fold the changes of one shard, in order, until there are `most` deltas and unfoldable images."""
-    # With `applied_through`, only those groups, and only the records after the one each has applied.
+    """Fold the changes of one shard, in order, until there are so many deltas and unfoldable images.
+
+    With `applied_through`, only those groups, and of each the records after the one that it has applied.
+    """
     folding = _Folding(plan, applied_through)
     folded, deltas = folding.folded, folding.deltas
     with localcontext(EXACT):
         for folded.changes, change in enumerate(changes, 1):
             folding.add(change)
-            if len(deltas) + len(folded.unfoldable) >= most:
+            if len(deltas) + len(folded.unfoldable) >= limit:
                 break
     folded.deltas = list(deltas.values())
     return folded
@@ -140,42 +123,34 @@ class _Folding:
     __slots__ = ("_applied_through", "_plan", "deltas", "folded")
 
     def __init__(self, plan: Plan, applied_through: AppliedThrough | None) -> None:
-        self._plan = plan
-        self._applied_through = applied_through
+        self._plan, self._applied_through = plan, applied_through
         self.folded = Folded()
         self.deltas: dict[GroupRef, Delta] = {}
 
     def add(self, change: Change) -> None:
-        plus: Sequence[Contribution] = ()
-        minus: Sequence[Contribution] = ()
+        images = change.record["dynamodb"]
+        old, new = images.get(OLD), images.get(NEW)
+        plus, minus = list[Contribution](), list[Contribution]()
         if change.failure:
             self._leave(change, NEW, change.failure, record=change.record)
-            return
-        if change.delta is not None:
+        elif change.delta is not None:
             plus = self._quarantined_delta(change)
+        elif change.record.get("eventName") in ("INSERT", "MODIFY") and not change.is_foreign and is_split(old, new):
+            return
+        elif old is None and new is None:
+            reason = "the record holds no image: the stream must carry new and old ones, and huge ones are not kept"
+            self._leave(change, NEW, reason, record=change.record)
         else:
-            images = change.record["dynamodb"]
-            old, new = images.get(OLD), images.get(NEW)
-            if change.record.get("eventName") in ("INSERT", "MODIFY") and not change.is_foreign and is_split(old, new):
-                return
-            if new is not None:
-                plus = self._contributions(change, NEW)
-                minus = () if old is None else self._contributions(change, OLD)
-                if plus and minus:
-                    # Contributions of both images have not changed and must cause no write.
-                    plus, minus = _difference(plus, minus)
-            elif old is not None:
-                minus = self._contributions(change, OLD)
-            else:
-                reason = "the record holds no image: the stream must carry new and old ones, and huge ones are not kept"
-                self._leave(change, NEW, reason, record=change.record)
-        if plus:
-            self._add_to_deltas(1, plus, change.sequence)
-        if minus:
-            self._add_to_deltas(-1, minus, change.sequence)
+            plus = [] if new is None else self._contributions(change, NEW)
+            minus = [] if old is None else self._contributions(change, OLD)
+            if plus and minus:
+                # Contributions of both images have not changed and must cause no write.
+                plus, minus = _difference(plus, minus)
+        self._add_to_deltas(1, plus, change.sequence)
+        self._add_to_deltas(-1, minus, change.sequence)
 
     def _contributions(self, change: Change, image_name: str) -> list[Contribution]:
-        """Contributions of one image; one that declarations cannot fold is left to quarantine, for them alone."""
+        """Return those of an image; leave one that declarations cannot fold to quarantine, for them alone."""
         failed: dict[str, Exception] = {}
         try:
             images = change.record["dynamodb"]
@@ -210,45 +185,45 @@ class _Folding:
             elif source.pages is None:
                 contributions += self._shown(source, programs, image, change, failed)
             else:
-                other = images.get(OLD if image_name == NEW else NEW)
-                for index, group in enumerate(source.pages.groups(image, other)):
-                    wrong: dict[str, Exception] = {}
-                    some = _not_aside(programs, change, f"{image_name}#{index}")
-                    contributions += self._shown(source, some, group, change, wrong)
-                    if wrong:
+                unlike = images.get(OLD if image_name == NEW else NEW)
+                for index, group in enumerate(source.pages.groups(image, unlike)):
+                    errors: dict[str, Exception] = {}
+                    remaining = _not_aside(programs, change, f"{image_name}#{index}")
+                    contributions += self._shown(source, remaining, group, change, errors)
+                    if errors:
                         # Its group alone is left to quarantine.
                         alone = single_image({**change.record, "dynamodb": {**images, image_name: group}}, image_name)
-                        self._leave(change, f"{image_name}#{index}", _reasons(wrong), tuple(wrong), alone)
+                        self._leave(change, f"{image_name}#{index}", _reasons(errors), tuple(errors), alone)
         return contributions
 
     def _shown(
         self, source: Source, programs: Sequence[Program], image: Image, change: Change, failed: dict[str, Exception]
     ) -> list[Contribution]:
         try:
-            shown = image if source.show is None else source.show(image)
-            if shown is None or (source.holds is not None and not source.holds(shown)):
-                return []
+            shown = source.shown(image)
         except UNFOLDABLE as error:
             failed |= {program.layout.name: error for program in programs}
+            return []
+        if shown is None:
             return []
         contributions: list[Contribution] = []
         for program in programs:
             try:
-                found = program.contribute(shown, change.created)
+                in_time = program.contribute(shown, change.created)
             except UNFOLDABLE as error:
                 failed[program.layout.name] = error
                 self.folded.early += isinstance(error, EarlyError)
                 continue
-            if found is None:
+            if in_time is None:
                 self.folded.late += 1
             else:
-                contributions += found
+                contributions += in_time
         return contributions
 
     def _chunk(
         self, source: Source, programs: Sequence[Program], change: Change, image_name: str, failed: dict[str, Exception]
     ) -> list[Contribution]:
-        """Contributions of the events of a chunk; each that cannot be folded is left to quarantine on its own."""
+        """Return those of the events of a chunk; leave each that cannot be folded to quarantine on its own."""
         images = change.record["dynamodb"]
         try:
             chunk = decode_chunk(images[image_name][CHUNK])
@@ -270,13 +245,13 @@ class _Folding:
         for index, row in enumerate(chunk.all_rows() if by_row else ()):
             if row.sign == "0":
                 continue
-            wrong: dict[str, Exception] = {}
-            some = _not_aside(by_row, change, f"{image_name}#{index}") if change.aside else by_row
-            found = self._shown(source, some, row.values, change, wrong)
-            contributions += found if row.sign == "+" else _negated(found)
-            if wrong:
+            errors: dict[str, Exception] = {}
+            remaining = _not_aside(by_row, change, f"{image_name}#{index}") if change.aside else by_row
+            of_row = self._shown(source, remaining, row.values, change, errors)
+            contributions += of_row if row.sign == "+" else _negated(of_row)
+            if errors:
                 record = _record_of_row(change.record, image_name, row, source.packs)
-                self._leave(change, f"{image_name}#{index}", _reasons(wrong), tuple(wrong), record)
+                self._leave(change, f"{image_name}#{index}", _reasons(errors), tuple(errors), record)
         return contributions
 
     def _programs(self, source: Source, change: Change, image_name: str) -> Sequence[Program]:
@@ -317,8 +292,9 @@ class _Folding:
         """Leave an image to quarantine, or the record that stands for what cannot be folded."""
         record = record or single_image(change.record, name)
         if name in change.aside:
-            # What is aside for some is left for the others.
-            names = tuple(each for each in names or sorted(self._plan.programs) if not change.is_aside(name, each))
+            # What is aside for a declaration is left for the rest.
+            declared = names or sorted(self._plan.programs)
+            names = tuple(declaration for declaration in declared if not change.is_aside(name, declaration))
             if not names:
                 return
             # Where none has an entry of its own, one of an earlier delivery may still land there, for the same.
@@ -350,16 +326,14 @@ def _not_aside(programs: Sequence[Program], change: Change, image_name: str) -> 
 def _difference(
     plus: Iterable[Contribution], minus: Iterable[Contribution]
 ) -> tuple[list[Contribution], list[Contribution]]:
-    """Contributions less those of both, of which each cancels one: a chunk contributes some of them repeatedly."""
-    left, kept = dict[Contribution, int](), list[Contribution]()
-    for contribution in minus:
-        left[contribution] = left.get(contribution, 0) + 1
+    """Return contributions without those of both, of which each cancels one: a chunk may contribute one repeatedly."""
+    remaining, added = Counter(minus), list[Contribution]()
     for contribution in plus:
-        if left.get(contribution):
-            left[contribution] -= 1
+        if remaining[contribution]:
+            remaining[contribution] -= 1
         else:
-            kept.append(contribution)
-    return kept, [contribution for contribution, times in left.items() for _ in range(times)]
+            added.append(contribution)
+    return added, list(remaining.elements())
 
 
 def _reasons(failed: Mapping[str, Exception]) -> str:
@@ -368,7 +342,7 @@ def _reasons(failed: Mapping[str, Exception]) -> str:
 
 def surplus_of(plan: Plan, changes: Iterable[Change]) -> frozenset[str]:
     """Return the names that go on counting items that expire here: no item shows them later."""
-    found: set[str] = set()
+    names: set[str] = set()
     for change in changes:
         record = change.record
         if change.delta is not None or record.get("eventName") != "REMOVE":
@@ -379,15 +353,12 @@ def surplus_of(plan: Plan, changes: Iterable[Change]) -> frozenset[str]:
         except UNFOLDABLE:
             # The fold leaves it to quarantine.
             continue
-        found.update(program.layout.name for source in gone for program in source.programs if program.keeps)
-    return frozenset(found)
+        names.update(program.layout.name for source in gone for program in source.programs if program.keeps)
+    return frozenset(names)
 
 
 def reason_of(error: Exception) -> str:
     return str(error) if isinstance(error, MalformedImageError) else f"{type(error).__name__}: {error}"
-
-
-Sums: TypeAlias = Mapping[GroupRef, Mapping[str, Number]]
 
 
 def folded_alone(
@@ -400,7 +371,7 @@ def folded_alone(
     keys: Image,
     origin: str,
 ) -> Folded:
-    """Fold of an item by itself, early or late as of a time; `origin` is the stream or the table that it is of."""
+    """Fold an item by itself, early or late as of a time; `origin` is the stream or the table that it is of."""
     if image is None:
         return Folded()
     # No insertion: what a transaction has counted counts, too.

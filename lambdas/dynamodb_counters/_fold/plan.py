@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import localcontext
-from functools import partial
-from itertools import product
+from itertools import chain, product
 from math import prod
 from typing import Any, Final, TypeAlias
 
@@ -16,18 +15,9 @@ from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Even
 from dynamodb_counters._declarations.aggregates import GAP
 from dynamodb_counters._declarations.measures import MOMENT, Average, Count, Histogram, Measure, Sum, TimeWeighted
 from dynamodb_counters._fold.layouts import UNDATED, GroupKey, ItemLayout, PageLayout
+from dynamodb_counters._items import conditions
 from dynamodb_counters._items.chunks import Chunk
-from dynamodb_counters._items.conditions import (
-    LIST_MARK,
-    Image,
-    Predicate,
-    compile_condition,
-    is_plain,
-    number_reader,
-    reader,
-    text_reader,
-    texts_reader,
-)
+from dynamodb_counters._items.conditions import LIST_MARK, Image, Predicate, text_reader, texts_reader
 from dynamodb_counters._items.conversions import EXACT, Number, event_seconds, read_number, typed_text
 from dynamodb_counters._items.keys import is_hashed, parts_of, tier_of
 from dynamodb_counters._items.schema import MAX_NUMBER_DIGITS, ONCE_SUFFIX, OWN_TYPES, PACK_SUFFIX, PK, SK, TTL, TYPE
@@ -38,18 +28,15 @@ MAX_GROUP_BYTES: Final = 8192
 """Longest texts of a group together, in UTF-8 bytes. The item of a hashed key stores them, so that every update pays
 for them, and 400 KB must hold them and any number of watermarks."""
 
-SHORT: Final = MAX_GROUP_BYTES // 4
-"""Characters that fit whatever they are: none takes more than four bytes."""
+SHORT: Final = MAX_GROUP_BYTES // 4  # Characters that fit whatever they are: none takes more than four bytes.
 
-# Errors that the compiled functions may raise on an image of any shape.
 UNFOLDABLE: Final = (MalformedImageError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""Errors that the compiled functions may raise on an image of any shape."""
 
-Numbers: TypeAlias = tuple[tuple[str, Number], ...]
-"""Number to add, after the attribute's name."""
+Numbers: TypeAlias = tuple[tuple[str, Number], ...]  # To add, each after the attribute's name.
 
 Contribution: TypeAlias = tuple[ItemLayout, GroupKey, Numbers]
 """Addition of one image to one group. A plain tuple, because every record makes one per aggregate."""
-
 
 ByColumns: TypeAlias = Callable[[Chunk], list[Contribution] | None]
 """All that a chunk contributes; None if its events must be looked at one by one."""
@@ -66,8 +53,7 @@ class Program:
     layout: ItemLayout
     contribute: Contribute
     by_columns: ByColumns | None = None
-    keeps: bool = False
-    """Whether an image that has expired, or is erased with its counts kept, stays counted."""
+    keeps: bool = False  # An image that has expired, or is erased with its counts kept, stays counted.
 
 
 def compile_program(declaration: Declaration) -> Program:
@@ -89,7 +75,7 @@ def compile_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
     # An aggregate's item has its fields and measures under their whole names: "address.city", "tags[]", "price.sum".
     literal = isinstance(declaration.source, Aggregate)
     where = declaration.where
-    holds = None if where is None else compile_condition(where, literal=literal)
+    holds = None if where is None else conditions.compile_condition(where, literal=literal)
     fields = declaration.fields
     numbers_of = _compile_numbers(declaration.measures, literal=literal)
     has_lists = not literal and any(field.endswith(LIST_MARK) for field in fields)
@@ -118,7 +104,7 @@ def compile_columns(layout: ItemLayout, declaration: Aggregate) -> ByColumns | N
     """Count a chunk by its columns, several times faster than by its rows; None where more than plain ones count."""
     fields, measures = declaration.fields, declaration.measures
     sums = {name: measure.attribute for name, measure in measures.items() if isinstance(measure, Sum)}
-    if declaration.where is not None or not all(map(is_plain, (*fields, *sums.values()))):
+    if declaration.where is not None or not all(map(conditions.is_plain, (*fields, *sums.values()))):
         return None
     if not all(isinstance(part, Count) or (isinstance(part, Sum) and part.cap is None) for part in measures.values()):
         return None
@@ -143,9 +129,9 @@ def compile_columns(layout: ItemLayout, declaration: Aggregate) -> ByColumns | N
 
 
 def _cells(chunk: Chunk, name: str, kind: str, most: int) -> Sequence[str]:
-    """The texts of a column; ValueError if one is missing, of another type or long."""
-    found, cells = chunk.columns.get(name, ("", ()))
-    if found != kind or None in cells or max(map(len, cells), default=0) > most:
+    """Return the texts of a column; ValueError if one is missing, of another type or long."""
+    stored, cells = chunk.columns.get(name, ("", ()))
+    if stored != kind or None in cells or max(map(len, cells), default=0) > most:
         raise ValueError(name)
     return cells
 
@@ -159,12 +145,10 @@ def _total(chunk: Chunk, groups: Iterable[GroupKey], attribute: str) -> dict[Gro
 
 
 def until_closed(layout: ItemLayout, contribute: Contribute) -> Contribute:
-    """The same contributions until their groups' retention is over."""
-
     def contribute_in_time(image: Image, created: float | None) -> tuple[Contribution, ...] | None:
-        found = contribute(image, created)
+        contributions = contribute(image, created)
         # All groups of an image have the same time.
-        return None if found and layout.is_late(found[0][1], created) else found
+        return None if contributions and layout.is_late(contributions[0][1], created) else contributions
 
     return contribute_in_time
 
@@ -193,26 +177,23 @@ def require_storable_group(group: GroupKey) -> GroupKey:
     """Return a group, unless its texts are too long for its item."""
     texts = [text for text in group if isinstance(text, str)]
     if (size := len("".join(texts).encode())) > MAX_GROUP_BYTES:
-        found = ", ".join(f"{text:.20}…" for text in texts)
-        raise MalformedImageError(
-            f"invalid group {found!r:.200}: expected at most {MAX_GROUP_BYTES} bytes, found {size}"
-        )
+        shown = ", ".join(f"{text:.20}…" for text in texts)
+        expected = f"expected at most {MAX_GROUP_BYTES} bytes, found {size}"
+        raise MalformedImageError(f"invalid group {shown!r:.200}: {expected}")
     return group
 
 
 def _compile_groups(declaration: Aggregate) -> Callable[[Image], list[GroupKey]]:
-    """One group per member of a list; several lists multiply."""
-    fields, most = declaration.fields, declaration.max_groups
+    # A group per member of a list; several lists multiply.
+    fields, limit = declaration.fields, declaration.max_groups
     readers = [texts_reader(field) if field.endswith(LIST_MARK) else text_reader(field) for field in fields]
 
     def groups_of(image: Image) -> list[GroupKey]:
         choices = [[texts] if isinstance(texts := read(image), str) else texts for read in readers]
         # Counted before they are made: two lists of one item can make millions.
-        if (found := prod(map(len, choices))) > most:
-            raise MalformedImageError(
-                f"invalid group {', '.join(map(repr, fields))}: "
-                f"expected at most {most} groups of {declaration.name!r} per item, found {found}"
-            )
+        if (count := prod(map(len, choices))) > limit:
+            expected = f"expected at most {limit} groups of {declaration.name!r} per item, found {count}"
+            raise MalformedImageError(f"invalid group {', '.join(map(repr, fields))}: {expected}")
         longest = [max(texts, key=lambda text: len(text.encode()), default="") for texts in choices]
         require_storable_group(tuple(longest))
         return list(product(*choices))
@@ -224,7 +205,7 @@ def compile_measure(name: str, measure: Measure | TimeWeighted, *, literal: bool
     attributes = measure._attributes(name)
     if isinstance(measure, Count):
         return lambda _: ((name, 1),)
-    read = number_reader(measure.attribute, literal=literal, default=measure.default)
+    read = conditions.number_reader(measure.attribute, literal=literal, default=measure.default)
     if isinstance(measure, Average):
         total, count = attributes
         return lambda image: ((total, read(image)), (count, 1))
@@ -241,13 +222,11 @@ class EarlyError(MalformedImageError):
 
 
 def compile_window(layout: ItemLayout, declaration: Window) -> Contribute:
-    holds = None if declaration.where is None else compile_condition(declaration.where)
+    holds = None if declaration.where is None else conditions.compile_condition(declaration.where)
     group_of = compile_group(declaration.fields)
     numbers_of = compile_measure(TOTAL, declaration.measure)
-    is_weighted = isinstance(declaration.measure, TimeWeighted)
-    find_time, time = reader(declaration.time), declaration.time
-    tiers = declaration._kept_tiers
-    is_late = _lateness(declaration)
+    tiers, is_weighted = declaration._kept_tiers, isinstance(declaration.measure, TimeWeighted)
+    find_time, is_late = conditions.reader(declaration.time), _lateness(declaration)
 
     def contribute(image: Image, created: float | None) -> tuple[Contribution, ...] | None:
         if holds is not None and not holds(image):
@@ -257,25 +236,24 @@ def compile_window(layout: ItemLayout, declaration: Window) -> Contribute:
             return ()
         when = find_time(image)
         if when is None:
-            raise MalformedImageError(f"attribute {time!r} is missing")
+            raise MalformedImageError(f"attribute {declaration.time!r} is missing")
         seconds = event_seconds(when)
         if is_late(seconds, created):
             return None
-        group = group_of(image)
-        found = []
+        group, contributions = group_of(image), []
         for tier in tiers:
             bucket, slot = tier.locate(seconds)
             numbers: Numbers = ((TOTAL, number), (slot, number))
             if is_weighted and (moment := number * (seconds - tier.start(bucket))):
                 numbers = (*numbers, (TOTAL + MOMENT, moment), (slot + MOMENT, moment))
-            found.append((layout, (*group, tier.letter, bucket), numbers))
-        return tuple(found)
+            contributions.append((layout, (*group, tier.letter, bucket), numbers))
+        return tuple(contributions)
 
     return contribute
 
 
 def _lateness(declaration: Window) -> Callable[[int, float | None], bool]:
-    """Judge an event by its record's creation time alone, so that every delivery judges alike."""
+    # By its record's creation time alone, every delivery of an event judges alike.
     time, finest = declaration.time, declaration._kept_tiers[0]
     retention, tolerance = declaration.retention, declaration.future_tolerance
     keep = None if retention is None else retention.total_seconds()
@@ -299,11 +277,13 @@ def _lateness(declaration: Window) -> Callable[[int, float | None], bool]:
     return is_late
 
 
-# A unit of an active member that lies less than the longest span before the end of a page's stretch counts in the next
-# page, too. So each page shows the gaps of its own units, and a change of it changes those of the units around:
-# contribution of the new image less that of the old one, as for any other item.
 def looked_back_at(contribute: Contribute, members: Aggregate) -> Contribute:
-    """The same contributions, and those to the next stretch that looks back at them."""
+    """Return the same contributions, and those to the next stretch that looks back at them.
+
+    A unit of an active member that lies less than the longest span before the end of a page's stretch counts in the
+    next page, too. So each page shows the gaps of its own units, and a change of it changes those of the units around:
+    contribution of the new image less that of the old one, as for any other item.
+    """
     stretch_field, unit_field = members.fields[-2:]
     units, longest, tier = int(parts_of(stretch_field)[1][:-1]), members._longest, tier_of(unit_field)
     assert tier is not None
@@ -316,8 +296,8 @@ def looked_back_at(contribute: Contribute, members: Aggregate) -> Contribute:
             yield layout, (*fields, tier.text(following), unit), numbers
 
     def contribute_to_both(image: Image, created: float | None) -> tuple[Contribution, ...] | None:
-        found = contribute(image, created)
-        return None if found is None else tuple([each for one in found for each in also(one)])
+        contributions = contribute(image, created)
+        return None if contributions is None else tuple(chain.from_iterable(map(also, contributions)))
 
     return contribute_to_both
 
@@ -331,22 +311,22 @@ class ActivePages(PageLayout):
         [self._items] = members.measures
 
     def groups(self, image: Image, unlike: Image | None = None) -> list[Image]:
-        """The units of a page's own stretch in which its member was active, each with its gap."""
+        """Return the units of a page's own stretch in which its member was active, each with its gap."""
         del unlike  # The gap of a unit may differ though the unit does not.
         assert self._unit is not None
-        found = dict[int, Image]()
+        active = dict[int, Image]()
         for group in super().groups(image):
             if read_number(group, self._items) > 0:
                 texts = self._sk.parse(group["sk"]["S"])
-                found[self._unit.parse(texts[self._unit_field])] = group
+                active[self._unit.parse(texts[self._unit_field])] = group
                 begin = self._unit.parse(texts[self._stretch_field])
-        shown, before = list[Image](), None
-        for number, group in sorted(found.items()):
+        units, before = list[Image](), None
+        for number, group in sorted(active.items()):
             if number >= begin:
                 gap = self._longest if before is None else min(number - before, self._longest)
-                shown.append({**group, GAP: {"S": str(gap)}})
+                units.append({**group, GAP: {"S": str(gap)}})
             before = number
-        return shown
+        return units
 
 
 _ZERO: Final = {"N": "0"}
@@ -354,20 +334,26 @@ _ZERO: Final = {"N": "0"}
 
 @dataclass(slots=True)
 class Source:
-    holds: Predicate | None = None
-    """Which untyped items, as they are shown, are of this source; None for items whose type decides, or for all."""
-    show: Callable[[Image], Image | None] | None = None
-    """How an item looks to those that count it; None for items that are seen as they are."""
+    holds: Predicate | None = None  # Of an untyped item, as it is shown; None where its type decides, or for all.
+    show: Callable[[Image], Image | None] | None = None  # How an item looks to those that count it; None: as it is.
     ttl: str | None = TTL
     looks_at_type: bool = False
     """Whether its condition names the attribute in which other code, too, keeps the type of an item."""
     programs: list[Program] = field(default_factory=list)
-    insert_is_counted: bool = False
-    """Whether the transaction that inserts such an item counts it."""
-    packs: str = ""
-    """The event of which such an item holds many."""
-    pages: PageLayout | None = None
-    """How such an item holds many groups."""
+    insert_is_counted: bool = False  # By the transaction that inserts such an item.
+    packs: str = ""  # The event of which such an item holds many.
+    pages: PageLayout | None = None  # How such an item holds many groups.
+
+    def shown(self, image: Image) -> Image | None:
+        """Return an item as those see it that count it; None if it is not of the source."""
+        shown = image if self.show is None else self.show(image)
+        return None if shown is None or (self.holds is not None and not self.holds(shown)) else shown
+
+    def includes(self, image: Image) -> bool:
+        """Return whether an item is of the source, but for its type."""
+        with suppress(*UNFOLDABLE):
+            return self.shown(image) is not None
+        return False
 
 
 class Plan:
@@ -376,11 +362,8 @@ class Plan:
     def __init__(self, declarations: tuple[Declaration, ...], since: Mapping[str, float] | None = None) -> None:
         require_consistent(declarations)
         self.programs = {declaration.name: compile_program(declaration) for declaration in declarations}
-        self.armed = {
-            program.layout.name: program.layout
-            for program in self.programs.values()
-            if getattr(program.layout.declaration, "_thresholds", ())
-        }
+        layouts = [program.layout for program in self.programs.values()]
+        self.armed = {layout.name: layout for layout in layouts if getattr(layout.declaration, "_thresholds", ())}
         """The aggregates that thresholds watch, by name."""
         self.armed_since = since or {}
         """From which records on a threshold watches, in seconds since 1970, by its name."""
@@ -410,24 +393,23 @@ class Plan:
         """Sources of items that are counted unless they have a type."""
 
     def sources(self, image: Image, *, is_foreign: bool | None = None) -> Collection[Source]:
-        """Sources that may look at an item, by its type, or by the table it lies in; `is_foreign` as of a `Change`."""
+        """Return what may count an item, by its type, or by the table it lies in; `is_foreign` as of a `Change`."""
         if is_foreign:
             return self._untyped.values()
         typed = image.get(TYPE)
         if typed is None:
             return () if is_foreign is False else self._untyped.values()
         name = typed.get("S", "")
-        found = self._by_type.get(name)
-        if found is not None:
-            return found
+        if (sources := self._by_type.get(name)) is not None:
+            return sources
         return self._typed if self._typed and is_foreign is None and not self._is_ours(name) else ()
 
     def skips(self, image: Image) -> bool:
-        """Whether `Items` would count an item if it had no type."""
-        return not self._is_ours(image[TYPE].get("S", "")) and any(map(partial(_is_of, image), self.blind))
+        """Return whether `Items` would count an item if it had no type."""
+        return not self._is_ours(image[TYPE].get("S", "")) and any(source.includes(image) for source in self.blind)
 
     def refusal(self, item: Image, created: float) -> str | None:
-        """Why an event's typed item, inserted at `created`, could not be counted; None if it could, or is late."""
+        """Return why an event's item, inserted at `created`, could not be counted; None if it could, or is late."""
         reasons = []
         with localcontext(EXACT):
             for source in self.sources(item):
@@ -443,18 +425,10 @@ class Plan:
 
 
 def _of_items(items: Items) -> Source:
-    where = items.where
-    holds = None if where is None else compile_condition(where)
-    looks_at_type = where is not None and TYPE in where._attributes
-    return Source(holds, show_foreign(items), ttl=items._table_keys.ttl, looks_at_type=looks_at_type)
-
-
-def _is_of(image: Image, source: Source) -> bool:
-    """Whether an item is of a source, but for its type."""
-    with suppress(*UNFOLDABLE):
-        shown = image if source.show is None else source.show(image)
-        return shown is not None and (source.holds is None or source.holds(shown))
-    return False
+    show, ttl = show_foreign(items), items._table_keys.ttl
+    if items.where is None:
+        return Source(None, show, ttl)
+    return Source(conditions.compile_condition(items.where), show, ttl, TYPE in items.where._attributes)
 
 
 def _as_source(aggregate: Aggregate) -> Callable[[Image], Image | None]:
@@ -468,8 +442,7 @@ def _as_source(aggregate: Aggregate) -> Callable[[Image], Image | None]:
             return None
         shown = {**zeros, **image}
         for name, template in templates:
-            key = image[name]["S"]
-            if not is_hashed(key):  # A hashed key's values are attributes already.
+            if not is_hashed(key := image[name]["S"]):  # A hashed key's values are attributes already.
                 shown.update((field, {"S": text}) for field, text in template.parse(key).items())
         return shown
 
@@ -478,8 +451,7 @@ def _as_source(aggregate: Aggregate) -> Callable[[Image], Image | None]:
 
 def show_foreign(items: Items) -> Callable[[Image], Image | None] | None:
     """Show an item with the fields of its keys; None if its keys have another form, or there is no form."""
-    templates = items._templates
-    if not templates:
+    if not (templates := items._templates):
         return None
 
     def show(image: Image) -> Image | None:

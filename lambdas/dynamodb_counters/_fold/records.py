@@ -17,9 +17,7 @@ from dynamodb_counters._items.conversions import Number
 from dynamodb_counters._items.schema import CHUNK, ERASED, PK, SEQUENCE_DIGITS, TTL
 from dynamodb_counters.errors import MalformedImageError
 
-Record: TypeAlias = Mapping[str, Any]
-"""A stream record as Lambda delivers it."""
-
+Record: TypeAlias = Mapping[str, Any]  # As Lambda delivers it.
 NEW: Final = "NewImage"
 OLD: Final = "OldImage"
 
@@ -49,21 +47,17 @@ class Origin:
 
 @dataclass(eq=False, slots=True)
 class Change:
-    """Request of one delivered record to the fold, or of the one that quarantine held, once it is redriven."""
+    """Request of a delivered record to the fold, or of the one that quarantine held, once it is redriven."""
 
     delivered: InitVar[Record]
     redriven: InitVar[Record | None] = None
     _: KW_ONLY
-    delta: QuarantinedDelta | None = None
-    """What a redrive adds instead of images."""
-    names: frozenset[str] | None = None
-    """The declarations that count it; None for all."""
+    delta: QuarantinedDelta | None = None  # What a redrive adds instead of images.
+    names: frozenset[str] | None = None  # The declarations that count it; None for all.
     is_foreign: bool | None = None
     """Whether its item lies in a source table or in the table of the counts; None if they are one table."""
-    failure: str = ""
-    """Why what was redriven cannot be read."""
-    origin: Origin | None = None
-    """The record that was put aside; None of a delivered one."""
+    failure: str = ""  # Why what was redriven cannot be read.
+    origin: Origin | None = None  # The record that was put aside; None of a delivered one.
     aside: Aside = field(default_factory=dict)
     record: Record = field(init=False)
     sequence: str = field(init=False)
@@ -85,18 +79,18 @@ def changes_of(records: Iterable[Record]) -> list[Change]:
 
 
 def inserted(image: Image, created: float | None, sequence: int = 0) -> Record:
-    """The record of an insertion that no stream delivers."""
+    """Return the record of an insertion that no stream delivers."""
     change = {NEW: image, "SequenceNumber": str(sequence), "ApproximateCreationDateTime": created}
     return {"eventName": "INSERT", "dynamodb": change}
 
 
 def single_image(record: Record, image_name: str) -> Record:
-    other = OLD if image_name == NEW else NEW
-    return {**record, "dynamodb": {name: value for name, value in record["dynamodb"].items() if name != other}}
+    removed = OLD if image_name == NEW else NEW
+    return {**record, "dynamodb": {name: value for name, value in record["dynamodb"].items() if name != removed}}
 
 
 def is_erasure(record: Record) -> bool:
-    """Whether an event was erased with its counts kept, or rows of erased events were taken out of a chunk."""
+    """Return whether an event was erased with its counts kept, or rows of erased events were taken out of a chunk."""
     images = record["dynamodb"]
     new, old = images.get(NEW) or {}, images.get(OLD) or {}
     if CHUNK in old:
@@ -115,20 +109,19 @@ def padded(sequence: str) -> str:
 
 
 def stream_number(sequence: str) -> str:
-    """A padded sequence number as streams write it: 21 digits at least."""
+    """Return a padded sequence number as streams write it: 21 digits at least."""
     # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_SequenceNumberRange.html
     return sequence.lstrip("0").zfill(21)
 
 
 def created_of(record: Record) -> float:
-    """When the record was created, in seconds since 1970; 0 if it does not say."""
+    """Return when the record was created, in seconds since 1970; 0 if it does not say."""
     return float(record["dynamodb"].get("ApproximateCreationDateTime") or 0)
 
 
 def is_expiry(record: Record, ttl: str | None = TTL) -> bool:
-    """Whether the TTL process deleted the item; or anyone, once its TTL (the attribute `ttl`) had passed."""
-    # Rows that are erased from a chunk have expired, too: what takes events back is a row of its own, and erased with
-    # them.
+    """Return whether the TTL process deleted the item; or anyone, once its TTL (the attribute `ttl`) had passed."""
+    # Rows erased from a chunk have expired, too: what takes events back is a row of its own, and erased with them.
     if is_erasure(record):
         return True
     if record.get("eventName") != "REMOVE":
@@ -148,15 +141,13 @@ class Origins:
     """Separates records of the table `own` from those of the table with the ARN `source`; None if there is no other."""
 
     def __init__(self, own: str, source: str | None) -> None:
-        self._own = own.rpartition("/")[2]
-        self._source = source
+        self._own, self._source = own.rpartition("/")[2], source
 
     def is_foreign(self, record: Mapping[str, Any]) -> bool | None:
-        """Whether a record, or Lambda's event, is of the source table; None if that is the table of the counts."""
+        """Return whether a record, or Lambda's event, is of the source table; None if that is the table of counts."""
         if self._source is None:
             return None
-        arn = str(record.get("eventSourceARN", ""))
-        table = table_of(arn)
+        table = table_of(arn := str(record.get("eventSourceARN", "")))
         # First by the whole ARN: a table of another account or Region may have the same name.
         if table == self._source:
             return True
@@ -167,20 +158,20 @@ class Origins:
         )
 
     def shard(self, name: str, event: Mapping[str, Any]) -> str:
-        """Name in the table of a shard that Lambda calls `name`: with the table it is of, if that is another."""
+        """Return a shard's name in the table, by that which Lambda has: with its table, if that is another."""
         # The end of a tumbling window has no records.
         if self._source is None or not self.is_foreign((event.get("Records") or [event])[0]):
             return name
         return f"{name}@{self._source.rpartition('/')[2]}"
 
     def ttl_of(self, declarations: Iterable[Declaration]) -> Callable[[Mapping[str, Any]], str | None]:
-        sources = [declared.source for declared in declarations]
+        sources = [declaration.source for declaration in declarations]
         [foreign, *_] = [source._table_keys.ttl for source in sources if isinstance(source, Items)] or [None]
         return lambda record: foreign if self.is_foreign(record) else TTL
 
 
 def table_of(stream: str) -> str:
-    """The ARN of the table that a stream, given by its ARN, is of."""
+    """Return the ARN of the table that a stream is of, by the stream's ARN."""
     return stream.partition("/stream/")[0]
 
 

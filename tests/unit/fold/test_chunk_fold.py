@@ -114,7 +114,7 @@ def test_a_batch_is_cut_where_many_events_cannot_be_folded() -> None:
     rows = [_row("+", {"shop": "a", "till": "1", "n": n}) for n in range(100)]
     records = [record(n, _chunk(_SALE, rows)) for n in range(1, 10)]
 
-    folded = fold(Plan(_PLAIN), changes_of(records), most=250)
+    folded = fold(Plan(_PLAIN), changes_of(records), limit=250)
 
     assert folded.changes == 3
     assert len(folded.unfoldable) == 300
