@@ -1,4 +1,4 @@
-"""The table as the runtime reaches it: client, name, clock, retries."""
+"""The table as the runtime reaches it: name, client, clock, threads; what is worth another try, and until when."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
+from zlib import crc32
 
 import botocore
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore import exceptions
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ChecksumError, ClientError
+from botocore.session import get_session
 
-from dynamodb_counters._assumptions import FIRST_PAUSE, LONGEST_PAUSE, LONGEST_REQUEST, TRIES
-from dynamodb_counters._clients import make_service_client, may_be_done, may_pass, sending_once
+from dynamodb_counters import _assumptions
+from dynamodb_counters._assumptions import IN_DOUBT, LONGEST_REQUEST, LONGEST_TRY, PASSING, TRIES
 from dynamodb_counters._items.schema import PK, SK, TYPE
 from dynamodb_counters.errors import InDoubtError, InvalidArgumentError, UnavailableError
 
@@ -25,17 +30,16 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 CONCURRENCY: Final = 16
-
+_MOST_DOUBLINGS: Final = 10
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
 STATEMENTS_PER_CALL: Final = 25
 MAX_STATEMENT_CHARACTERS: Final = 8192
-
-_MOST_DOUBLINGS: Final = 10
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
+_is_sent_once: ContextVar[bool] = ContextVar("is_sent_once", default=False)
 
 
 def calls_of(statements: Sequence[T]) -> list[Sequence[T]]:
@@ -43,17 +47,21 @@ def calls_of(statements: Sequence[T]) -> list[Sequence[T]]:
 
 
 @contextmanager
-def ending_at(deadline: float) -> Iterator[None]:
-    """Bind a deadline, by the table's clock, to what is called within, whichever thread it runs in."""
-    before = _deadline.set(deadline)
+def _bound(variable: ContextVar[T], value: T) -> Iterator[None]:
+    before = variable.set(value)
     try:
         yield
     finally:
-        _deadline.reset(before)
+        variable.reset(before)
+
+
+def ending_at(deadline: float) -> AbstractContextManager[None]:
+    """Bind a deadline, by the table's clock, to what is called within, whichever thread it runs in."""
+    return _bound(_deadline, deadline)
 
 
 def time_left(now: float) -> float:
-    """Seconds until the deadline of the caller; infinite without one."""
+    """Return the seconds until the deadline of the caller; infinite without one."""
     return _deadline.get() - now
 
 
@@ -71,49 +79,43 @@ class Table:
     pool: Executor = field(
         default_factory=lambda: ThreadPoolExecutor(CONCURRENCY, "dynamodb"), compare=False, repr=False
     )
-    """Threads for requests that run side by side."""
-    threads: int = CONCURRENCY
-    """As many run at a time."""
+    threads: int = CONCURRENCY  # Of the pool, for requests that run side by side: as many at a time.
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise InvalidArgumentError("table_name", self.name, "the name or ARN of a table")
 
     def read_item(self, key: Mapping[str, Any]) -> dict[str, Any]:
-        """One item, strongly consistent; empty if there is none."""
+        """Return an item, strongly consistent; empty if there is none."""
         return dict(self.client.get_item(TableName=self.name, Key=key, ConsistentRead=True).get("Item", {}))
 
-    def partition(self, pk: str, prefix: str = "", **more: Any) -> Iterator[dict[str, Any]]:
-        """Items of a partition whose sort keys begin so, page by page: strongly consistent unless asked otherwise."""
+    def partition(self, pk: str, prefix: str = "", **request: Any) -> Iterator[dict[str, Any]]:
+        """Yield items of a partition whose sort keys begin so, page by page: strongly consistent by default."""
         condition, values = f"{PK} = :pk", {":pk": {"S": pk}}
         if prefix:
             condition, values = f"{condition} AND begins_with({SK}, :prefix)", {**values, ":prefix": {"S": prefix}}
-        asked: Any = {"ConsistentRead": True, "KeyConditionExpression": condition, "ExpressionAttributeValues": values}
-        asked |= more
+        query: Any = {"ConsistentRead": True, "KeyConditionExpression": condition, "ExpressionAttributeValues": values}
+        query |= request
         while True:
-            page = self.client.query(TableName=self.name, **asked)
+            page = self.client.query(TableName=self.name, **query)
             yield from page["Items"]
             if "LastEvaluatedKey" not in page:
                 return
-            asked["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+            query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
-    def last_of(self, pk: str, most: int, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """The last items of a partition, the last one first, strongly consistent; so many, and these attributes."""
-        shown = {f"#{name}": name for name in names}
-        asked: Any = {"ProjectionExpression": ", ".join(shown), "ExpressionAttributeNames": shown, "Limit": most}
-        return islice(self.partition(pk, ScanIndexForward=False, **asked), most)
+    def last_of(self, pk: str, limit: int, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Yield the last items of a partition, the last one first, strongly consistent: so many, these attributes."""
+        projection = {f"#{name}": name for name in names}
+        request: Any = {"ProjectionExpression": ", ".join(projection), "ExpressionAttributeNames": projection}
+        return islice(self.partition(pk, ScanIndexForward=False, Limit=limit, **request), limit)
 
-    def of_types(self, *types: str, **more: Any) -> Iterator[dict[str, Any]]:
-        """Items of some types, by a scan: strongly consistent unless asked otherwise."""
-        values = {f":type{index}": {"S": each} for index, each in enumerate(types)}
-        asked: Any = {"ConsistentRead": True, "ExpressionAttributeValues": values, **more}
-        pages = self.client.get_paginator("scan").paginate(
-            TableName=self.name,
-            FilterExpression=" OR ".join(f"#type = {each}" for each in values),
-            ExpressionAttributeNames={"#type": TYPE},
-            **asked,
-        )
-        for page in pages:
+    def of_types(self, *types: str, **request: Any) -> Iterator[dict[str, Any]]:
+        """Yield items of some types, by a scan: strongly consistent by default."""
+        values = {f":type{index}": {"S": name} for index, name in enumerate(types)}
+        scan: Any = {"ConsistentRead": True, "ExpressionAttributeValues": values, **request}
+        scan["FilterExpression"] = " OR ".join(f"#type = {value}" for value in values)
+        scan["ExpressionAttributeNames"] = {"#type": TYPE}
+        for page in self.client.get_paginator("scan").paginate(TableName=self.name, **scan):
             yield from page["Items"]
 
     def write(self, operation: Literal["put_item", "update_item", "delete_item"], **request: Any) -> bool:
@@ -135,47 +137,44 @@ class Table:
             return False
         return True
 
-    def update_once(self, request: Mapping[str, Any], done: str) -> Mapping[str, Any]:
+    def update_once(self, request: Mapping[str, Any], verb: str) -> Mapping[str, Any]:
         """Return the item after an update, which is sent again only where the table refused it, so never done twice.
 
         `InDoubtError` if its answer is lost; the refusal of its condition is the client's.
         """
+        request = {**request, "ReturnValues": "ALL_NEW", "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
         failure: Exception | None = None
         for _ in self.tries():
             try:
                 with sending_once(self.client):
-                    answer: Any = self.client.update_item(
-                        **request,
-                        ReturnValues="ALL_NEW",
-                        ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                    )
+                    answer: Any = self.client.update_item(**request)
             except (ClientError, BotoCoreError) as error:
                 if may_be_done(error):
-                    raise InDoubtError(f"may have been {done}: the answer was lost: {error}") from error
+                    raise InDoubtError(f"may have been {verb}: the answer was lost: {error}") from error
                 if not may_pass(error):
                     raise
                 failure = error
             else:
                 return dict(answer["Attributes"])
-        raise UnavailableError(f"was not {done}: {failure}") from failure
+        raise UnavailableError(f"was not {verb}: {failure}") from failure
 
     def tries(self, times: int | None = TRIES) -> Iterator[int]:
         """Count tries from 0, with a pause of growing, random length before each but the first ("full jitter").
 
         There is always a first try, and none after the deadline.
-
         https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
         """
         for number in count() if times is None else range(times):
             if number:
-                pause = self.jitter() * min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(number, _MOST_DOUBLINGS))
+                longest = _assumptions.FIRST_PAUSE * 2 ** min(number, _MOST_DOUBLINGS)
+                pause = self.jitter() * min(_assumptions.LONGEST_PAUSE, longest)
                 if time_left(self.clock()) <= pause:
                     return
                 self.sleep(pause)
             yield number
 
     def side_by_side(self, work: Callable[[T], R], items: Sequence[T]) -> list[tuple[T, R | Exception]]:
-        """Outcome of each item, in their order; where requests failed, why."""
+        """Return the result of each item, in their order; where requests failed, why."""
 
         def attempt(item: T) -> R | Exception:
             try:
@@ -186,19 +185,19 @@ class Table:
         return list(zip(items, self.each(attempt, items), strict=True))
 
     def each(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """The results, in the order of the items; an error is raised once no thread works any more.
+        """Return the results, in the order of the items; raise an error once no thread works any more.
 
         A thread that outlived its invocation would be frozen with it, and go on in one that comes much later.
         """
         # Threads that take what is next leave no gaps behind them, and cost less than a task per item.
-        waiting, done, errors = enumerate(items), dict[int, R](), list[BaseException]()
+        queue, results, errors = enumerate(items), dict[int, R](), list[BaseException]()
 
         def work_off() -> None:
-            for index, item in waiting:
+            for index, item in queue:
                 if errors:
                     break
                 try:
-                    done[index] = work(item)
+                    results[index] = work(item)
                 except BaseException as error:  # noqa: BLE001
                     errors.append(error)
 
@@ -217,7 +216,7 @@ class Table:
             raise
         if errors:
             raise errors[0]
-        return [done[index] for index in range(len(items))]
+        return [results[index] for index in range(len(items))]
 
 
 def item_of(refusal: ClientError) -> Mapping[str, Any]:
@@ -233,8 +232,8 @@ class Remembered:
 
     @classmethod
     def of_table(cls, table: Table) -> Self:
-        found: Self = table.remembered.setdefault(cls, cls(table))
-        return found
+        remembered: Self = table.remembered.setdefault(cls, cls(table))
+        return remembered
 
 
 class RetryingClient:
@@ -272,13 +271,67 @@ class RetryingClient:
 
 def make_client(seconds: float = LONGEST_REQUEST) -> DynamoDBClient:
     """Create a client that retries transient errors for so long, with a connection for each thread of a `Table`."""
-    client: DynamoDBClient = make_service_client(
-        "dynamodb",
-        seconds,
-        max_pool_connections=CONCURRENCY,
-        # Together a third of a call's CPU time: a user agent built for each call, and a check of arguments
-        # that the runtime has built itself.
-        user_agent=f"Botocore/{botocore.__version__} dynamodb-counters",
-        parameter_validation=False,
-    )
+    # Together a third of a call's CPU time: a user agent built for each call, and a check of arguments that the runtime
+    # has built itself.
+    settings = {"user_agent": f"Botocore/{botocore.__version__} dynamodb-counters", "parameter_validation": False}
+    client: DynamoDBClient = make_service_client("dynamodb", seconds, max_pool_connections=CONCURRENCY, **settings)
     return client
+
+
+def may_pass(error: Exception) -> bool:
+    """Return whether the same request may be answered in a moment: throttled, in conflict, no answer, no time."""
+    if not isinstance(error, ClientError):
+        return isinstance(error, exceptions.HTTPClientError | exceptions.ConnectionError | TimeoutError)
+    response: Any = error.response
+    if response["Error"]["Code"] == "TransactionCanceledException":
+        reasons = {reason.get("Code", "None") for reason in response.get("CancellationReasons", ())} - {"None"}
+        return bool(reasons) and reasons <= PASSING
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return response["Error"]["Code"] in PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+def may_be_done(error: Exception) -> bool:
+    """Return whether the table may have done a request that failed so, or may do it yet."""
+    if not isinstance(error, ClientError):
+        if isinstance(error, exceptions.ConnectTimeoutError | exceptions.EndpointConnectionError):
+            return False  # It was never sent.
+        return isinstance(error, exceptions.HTTPClientError | exceptions.ConnectionError | ChecksumError)
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return error.response["Error"]["Code"].startswith(IN_DOUBT) or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+def sending_once(client: Any) -> AbstractContextManager[None]:
+    """Have the client raise where it would send an UpdateItem again that may be done, whatever its settings."""
+    client.meta.events.register("needs-retry.dynamodb.UpdateItem", _raise_in_doubt, unique_id=__name__)
+    return _bound(_is_sent_once, True)
+
+
+def _raise_in_doubt(response: Any, caught_exception: Exception | None, operation: Any, **_: Any) -> None:
+    # Called before botocore's own handler, which decides about another try.
+    if not _is_sent_once.get():
+        return
+    failure = caught_exception
+    if failure is None and "Error" in response[1]:
+        failure = ClientError(response[1], operation.name)
+    elif failure is None:
+        # botocore sends a request again whose answer came damaged.
+        expected, actual = response[0].headers.get("x-amz-crc32"), str(crc32(response[0].content))
+        if expected not in (None, actual):
+            failure = ChecksumError(checksum_type="crc32", expected_checksum=expected, actual_checksum=actual)
+    if failure is not None and may_be_done(failure):
+        raise failure
+
+
+def make_service_client(service: str, seconds: float = LONGEST_REQUEST, **settings: Any) -> Any:
+    """Create a client as boto3.client makes it, without its import, for which a cold start would wait.
+
+    Its requests end within so many seconds: as many tries of 3 s as fit, or a shorter one.
+    """
+    longest = min(LONGEST_TRY, seconds)
+    config = Config(
+        connect_timeout=longest / 3,
+        read_timeout=longest * 2 / 3,
+        retries={"mode": "standard", "total_max_attempts": max(1, int(min(seconds, LONGEST_REQUEST) / longest))},
+        **settings,
+    )
+    return get_session().create_client(service, config=config)

@@ -191,7 +191,7 @@ def consumer(name: str) -> Door:
         with ExitStack() as stack:
             _reached(stack, client, environment)
             stack.enter_context(patch.object(ingest_queue, "consumer", lambda: accepting))
-            stack.enter_context(patch("dynamodb_counters._clients.make_service_client", lambda *_: queue))
+            stack.enter_context(patch("dynamodb_counters._table.make_service_client", lambda *_: queue))
             failed = ingest_queue.handler({"Records": records}, LAMBDA_CONTEXT)["batchItemFailures"]
         dead, queue.messages = queue.messages, []
         harmed = [one["itemIdentifier"] for one in failed] or [body for body in dead if body in (before, after)]

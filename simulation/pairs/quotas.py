@@ -12,9 +12,8 @@ from typing import Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._assumptions import LEASE_CLOCKS
-from dynamodb_counters._clients import may_be_done
 from dynamodb_counters._declarations import Quota
-from dynamodb_counters._table import Table
+from dynamodb_counters._table import Table, may_be_done
 from dynamodb_counters._writes.leases import RESERVED, Holding, Leases
 from dynamodb_counters.errors import UnavailableError
 from simulation.clock import VirtualClock

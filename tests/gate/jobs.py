@@ -139,7 +139,7 @@ class Function:
                 patch.setenv(name, value)
             for module in ("_counters", "_table"):
                 patch.setattr(f"dynamodb_counters.{module}.make_client", lambda *_: self._table)
-            patch.setattr("dynamodb_counters._clients.make_service_client", lambda service, *_: self._services[service])
+            patch.setattr("dynamodb_counters._table.make_service_client", lambda service, *_: self._services[service])
             yield
 
 

@@ -32,7 +32,6 @@ _ROOMS = {
         dynamodb_counters._items
         dynamodb_counters._declarations
         dynamodb_counters._fold
-        dynamodb_counters._clients
         dynamodb_counters._table
         dynamodb_counters._layouts dynamodb_counters._quarantine
         dynamodb_counters._registry

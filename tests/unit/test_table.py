@@ -17,9 +17,8 @@ from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
 from botocore.exceptions import ClientError
 
-from dynamodb_counters._clients import make_service_client
 from dynamodb_counters._declarations import Aggregate, Count, Event
-from dynamodb_counters._table import CONCURRENCY, Table, ending_at, make_client, time_left
+from dynamodb_counters._table import CONCURRENCY, Table, ending_at, make_client, make_service_client, time_left
 from simulation.aws.sigv4 import LANDING_SECONDS
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient

@@ -10,7 +10,7 @@ from aws_lambda_powertools import Logger, Metrics
 
 from counters_lambda.counting.batch import Aggregator, Report
 from counters_lambda.handlers._metering import add_metrics
-from dynamodb_counters import _clients
+from dynamodb_counters import _table
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._quarantine import Waiting, waiting_in_bucket, waiting_in_quarantine
 from dynamodb_counters._table import Table
@@ -79,7 +79,7 @@ def _meter(report: Report) -> None:
 
 
 def _watch() -> None:
-    table, s3 = Table(os.environ["TABLE_NAME"]), _clients.make_service_client("s3")
+    table, s3 = Table(os.environ["TABLE_NAME"]), _table.make_service_client("s3")
     try:
         _report("in quarantine", waiting_in_quarantine(table, _retention()))
     finally:

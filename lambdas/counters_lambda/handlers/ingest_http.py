@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from counters_lambda.http_api.event_requests import EventCheck, posted_events, queue_messages
 from counters_lambda.http_api.json_schema import compile_schema
 from counters_lambda.http_api.requests import ProblemError, answered, bound_values, cpu_limit, json_response, time_limit
-from dynamodb_counters import _clients
+from dynamodb_counters import _table
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import decode, restored
 from dynamodb_counters._fold.plan import Plan
@@ -32,7 +32,7 @@ def check() -> EventCheck:
     return EventCheck(cast("Event", event), schema, admission)
 
 
-sqs = cache(lambda: _clients.make_service_client("sqs"))
+sqs = cache(lambda: _table.make_service_client("sqs"))
 
 
 def _answer(request: Mapping[str, Any], seconds_left: float) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from counters_lambda.handlers._metering import add_metrics
 from counters_lambda.http_api.event_requests import envelope_problem, parse_events
 from counters_lambda.http_api.requests import ProblemError, write_json
-from dynamodb_counters import _clients
+from dynamodb_counters import _table
 from dynamodb_counters._assumptions import LONGEST_REQUEST
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import decode
@@ -118,7 +118,7 @@ class Consumer:
     @cached_property
     def sqs(self) -> SQSClient:
         """Create the client when the first dead letter comes: most batches send nothing."""
-        return cast("SQSClient", _clients.make_service_client("sqs", self.longest_request))
+        return cast("SQSClient", _table.make_service_client("sqs", self.longest_request))
 
     def consume(self, records: Sequence[Mapping[str, Any]], seconds_left: Callable[[], float]) -> list[Message]:
         """Accept what the messages of a batch hold, in the time left; return them, done or not."""

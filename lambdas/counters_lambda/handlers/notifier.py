@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from counters_lambda.counting.crossings import LASTING, event_entry, in_requests
 from counters_lambda.handlers._metering import add_metrics
-from dynamodb_counters import _clients
+from dynamodb_counters import _table
 from dynamodb_counters._assumptions import LONGEST_REQUEST
 from dynamodb_counters._fold.records import NEW
 from dynamodb_counters._items.conditions import Image
@@ -21,7 +21,7 @@ metrics = Metrics()
 
 
 # Created when the first crossing comes.
-eventbridge = cache(lambda: _clients.make_service_client("events"))
+eventbridge = cache(lambda: _table.make_service_client("events"))
 
 
 @logger.inject_lambda_context

@@ -13,7 +13,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from counters_lambda.counting.feeds import ServiceTime
 from counters_lambda.counting.runner import COMPLETE
 from counters_lambda.counting.verification import Verification
-from dynamodb_counters import _clients
+from dynamodb_counters import _table
 from dynamodb_counters._assumptions import CLOCKS, RUN_OPEN_AFTER
 from dynamodb_counters._registry import read_registry
 from dynamodb_counters._table import Table
@@ -61,7 +61,7 @@ def work_on_schedule(
 @cache
 def verifier() -> Callable[..., Verification | None]:
     """Create the verifier that the environment describes, once per process."""
-    table, streams = Table(os.environ["TABLE_NAME"]), _clients.make_service_client("dynamodbstreams")
+    table, streams = Table(os.environ["TABLE_NAME"]), _table.make_service_client("dynamodbstreams")
     # One segment: there is no hurry.
     make = partial(Verification.of_table, table, streams, segments=1, sample=float(os.environ["SAMPLE"]))
     return partial(work_on_schedule, table, make, ServiceTime(table))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from dynamodb_counters._clients import may_pass
 from dynamodb_counters._declarations.checks import require_choice
+from dynamodb_counters._table import may_pass
 from dynamodb_counters.errors import InvalidArgumentError, RejectedEventError, UnavailableError
 
 

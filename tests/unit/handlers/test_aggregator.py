@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -186,7 +186,7 @@ def test_the_schedule_reports_what_waits_and_registers_nothing(
     reported: dict[str, float],
 ) -> None:
     bucket = Bucket(time.time(), {f"aws/lambda/{number}": hours for number, hours in enumerate(hours_old)})
-    monkeypatch.setattr("dynamodb_counters._clients.make_service_client", {"s3": bucket}.__getitem__)
+    monkeypatch.setattr(module, "_table", SimpleNamespace(make_service_client={"s3": bucket}.__getitem__))
     assert module.handler(_SCHEDULED, LAMBDA_CONTEXT) == {}
     assert metered() == reported
     assert caplog.messages == ["records wait for repair: in the on-failure bucket"][: len(hours_old)]
@@ -202,7 +202,8 @@ def test_records_that_cannot_be_counted_hide_nothing_else_and_fail(
     def fail(*_: object) -> None:
         raise TimeoutError("by the test")
 
-    monkeypatch.setattr("dynamodb_counters._clients.make_service_client", {"s3": Bucket(time.time())}.__getitem__)
+    clients = {"s3": Bucket(time.time())}
+    monkeypatch.setattr(module, "_table", SimpleNamespace(make_service_client=clients.__getitem__))
     monkeypatch.setattr(module, "waiting_in_quarantine", lambda *_: Waiting(3))
     monkeypatch.setattr(module, broken, fail)
     with pytest.raises(TimeoutError):

@@ -251,7 +251,7 @@ def test_packed_events_of_a_batch_are_accepted_together() -> None:
 
 
 def test_nothing_waits_for_a_client_of_sqs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynamodb_counters._clients.make_service_client", lambda *_: pytest.fail("not needed"))
+    monkeypatch.setattr("dynamodb_counters._table.make_service_client", lambda *_: pytest.fail("not needed"))
     del world.consumer.__dict__["sqs"]
     world.post(view("/a"))
     assert statuses(world.deliver())["accepted"] == 1
