@@ -374,7 +374,7 @@ class Backfill(Emptying, Runner):
         """End a run: what it has filled is complete; if the run is void, or what that counts is, it goes stale."""
         changes = self._changes(registry, COMPLETE)
         declared = [entry.declaration for entry, _ in changes]
-        if any(each is None or registry.lacking(each, kept=True) for each in declared):
+        if any(each is None or registry.lacking(each, lasting=True) for each in declared):
             self.state.phase = VOID
         if self.state.phase == VOID:
             changes = self._changes(registry, STALE)

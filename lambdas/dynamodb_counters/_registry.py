@@ -20,25 +20,14 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
-from dynamodb_counters._assumptions import (
-    FRESH,
-)
+from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items
 from dynamodb_counters._declarations.codec import decode, definition, encode, same_definition
 from dynamodb_counters._declarations.composites import Threshold
 from dynamodb_counters._declarations.groups import with_below
+from dynamodb_counters._items import schema
 from dynamodb_counters._items.conditions import Image
-from dynamodb_counters._items.schema import (
-    CHECKPOINT_PREFIX,
-    PK,
-    SK,
-    bookkeeping_item,
-    bookkeeping_key,
-    put_as_seen,
-    read_fields,
-    typed_values,
-    update_as_seen,
-)
+from dynamodb_counters._items.schema import PK, SK, bookkeeping_item, put_as_seen, typed_values, update_as_seen
 from dynamodb_counters._layouts import PageLevels
 from dynamodb_counters._table import Remembered, Table
 from dynamodb_counters.errors import BackfillError, CountersError, InvalidArgumentError, UncountedError
@@ -48,19 +37,15 @@ WAITING: Final = "waiting"
 FILLING: Final = "filling"
 COMPLETE: Final = "complete"
 STALE: Final = "stale"
-COUNTING: Final = (FILLING, COMPLETE, STALE)
-"""States of names that every process folds."""
+COUNTING: Final = (FILLING, COMPLETE, STALE)  # States of names that every process folds.
 
 _HEADER: Final = "DECLARED"
 _ENTRY: Final = "DECLARED#"
-SOURCE: Final = "source"
-"""Attribute of the header with the ARN of the source table, if the aggregator has one."""
-
-DECLARED: Final = "declared"
-"""Attribute of the header with what the process declares that began last: with all that events require."""
-
-_SERIAL: Final = "serial"
-"""Attribute of the header that changes with every name: names that contradict each other are not registered at once."""
+# Attributes of the header.
+SOURCE: Final = "source"  # The ARN of the source table, if the aggregator has one.
+DECLARED: Final = "declared"  # What the process declares that began last: with all that events require.
+RUNS: Final = "runs"  # The open verifications.
+_SERIAL: Final = "serial"  # Changes with every name: names that contradict each other are not registered at once.
 
 _COMPARED: Final = ("state", "at", "since", "run", "dropped", "fresh", "surplus")
 
@@ -70,30 +55,24 @@ class Entry:
     name: str
     definition: str
     state: str
-    at: float = 0.0
-    """When it entered the state."""
-    since: int = 0
-    """From when on records count, in seconds since 1970; 0 for all."""
-    run: str = ""
-    """The backfill that fills it, or has filled it: its cut says where in each shard `since` lies."""
+    at: float = 0.0  # When it entered the state.
+    since: int = 0  # From when on records count, in seconds since 1970; 0 for all.
+    run: str = ""  # The backfill that fills it, or has filled it: its cut says where in each shard `since` lies.
     dropped: bool = False
-    fresh: bool = False
-    """Whether nothing has ever been counted under the name: there are no items to delete."""
-    watches: str = ""
-    """The aggregate that a threshold watches."""
-    surplus: bool = False
-    """Whether it counts what has expired, or was erased with its counts kept: more than its sources show."""
+    fresh: bool = False  # Nothing has ever been counted under the name: there are no items to delete.
+    watches: str = ""  # The aggregate that a threshold watches.
+    surplus: bool = False  # It counts what has expired, or was erased with its counts kept: no source shows that.
 
     @property
     def declaration(self) -> Declaration | None:
         """The registered declaration; None if this version cannot read it, or of a threshold."""
-        found = _decoded(self.definition)
-        return None if isinstance(found, Threshold) else found
+        decoded = _decoded(self.definition)
+        return None if isinstance(decoded, Threshold) else decoded
 
     @property
     def threshold(self) -> Threshold | None:
-        found = _decoded(self.definition)
-        return found if isinstance(found, Threshold) else None
+        decoded = _decoded(self.definition)
+        return decoded if isinstance(decoded, Threshold) else None
 
     @property
     def counts(self) -> bool:
@@ -113,35 +92,35 @@ class Entry:
 
     @classmethod
     def of(cls, item: Image) -> Entry:
-        return cls(item[SK]["S"].removeprefix(_ENTRY), **{"definition": "", "state": "", **read_fields(cls, item)})
+        fields = {"definition": "", "state": "", **schema.read_fields(cls, item)}
+        return cls(item[SK]["S"].removeprefix(_ENTRY), **fields)
 
 
 def scanned_names(entries: Iterable[Entry]) -> tuple[str, ...]:
-    """Those of the names that a run fills whose items a scan shows."""
-    declared = [(entry.name, entry.declaration) for entry in entries]
-    names = {name for name, _ in declared}
-    return tuple(sorted(name for name, each in declared if each is None or each.source.name not in names))
+    """Return those of the names that a run fills whose items a scan shows."""
+    sources = {entry.name: entry.declaration and entry.declaration.source.name for entry in entries}
+    return tuple(sorted(name for name, source in sources.items() if source not in sources))
 
 
 @lru_cache(maxsize=512)
 def _decoded(text: str) -> Any:
     try:
-        [found] = decode(text)
+        [decoded] = decode(text)
     except (InvalidArgumentError, ValueError):
         return None
-    return found
+    return decoded
 
 
 def header_key() -> dict[str, Any]:
-    return bookkeeping_key(_HEADER)
+    return schema.bookkeeping_key(_HEADER)
 
 
 def entry_key(name: str) -> dict[str, Any]:
-    return bookkeeping_key(_ENTRY + name)
+    return schema.bookkeeping_key(_ENTRY + name)
 
 
 def threshold_name(name: str) -> str:
-    """A threshold's name in the registry: no declaration has such a name."""
+    """Return a threshold's name in the registry: no declaration has such a name."""
     return f"threshold {name}"
 
 
@@ -182,7 +161,7 @@ class Registry:
 
     @property
     def backfills(self) -> tuple[Run, ...]:
-        """Those that fill names; what counts groups of these is brought by the stream."""
+        """The runs that fill names; what counts groups of these is brought by the stream."""
         entries = [entry for entry in self.entries.values() if entry.state == FILLING]
         since = {entry.run: entry.since for entry in entries}
         names = {run: scanned_names(entry for entry in entries if entry.run == run) for run in since}
@@ -195,14 +174,14 @@ class Registry:
 
     @property
     def declarations(self) -> tuple[Declaration, ...]:
-        found = (entry.declaration for entry in self.names.values())
-        return tuple(each for each in found if each is not None)
+        return tuple(declaration for entry in self.names.values() if (declaration := entry.declaration) is not None)
 
     @property
     def readable(self) -> tuple[Declaration, ...]:
-        """Return the declarations that this version can read, with all that they count."""
-        unread = self.names.keys() - {each.name for each in self.declarations}
-        return tuple(each for each in self.declarations if unread.isdisjoint(below.name for below in with_below(each)))
+        """The declarations that this version can read, with all that they count."""
+        read = {declaration.name: declaration for declaration in self.declarations}
+        unread = self.names.keys() - read.keys()
+        return tuple(root for root in read.values() if unread.isdisjoint(below.name for below in with_below(root)))
 
     def require_readable(self) -> None:
         """Refuse where this version cannot read a definition: what it can count is unknown."""
@@ -211,19 +190,16 @@ class Registry:
 
     @property
     def counting(self) -> tuple[Declaration, ...]:
-        """Those that every process folds: names that count, over others that do."""
-        return tuple(each for each in self.readable if not self.lacking(each))
+        """The declarations that every process folds: of names that count, over others that do."""
+        return tuple(declaration for declaration in self.readable if not self.lacking(declaration))
 
-    def lacking(self, declaration: Declaration, *, kept: bool = False) -> list[str]:
-        """Names, of a declaration and of all below it, that do not count; or that are not to be `kept`."""
-        return [
-            each.name
-            for each in with_below(declaration)
-            if (entry := self.entries.get(each.name)) is None or not entry.counts or (kept and entry.dropped)
-        ]
+    def lacking(self, declaration: Declaration, *, lasting: bool = False) -> list[str]:
+        """Return names, of a declaration and of all below it, that do not count; or are dropped, if `lasting`."""
+        entries = {below.name: self.entries.get(below.name) for below in with_below(declaration)}
+        return [name for name, entry in entries.items() if not (entry and entry.counts) or (lasting and entry.dropped)]
 
     def may_exceed(self, declaration: Declaration, *, is_restored: bool = False) -> bool:
-        """Whether a name may hold more than its sources show: something that it counts may have gone."""
+        """Return whether a name may hold more than its sources show: something that it counts may have gone."""
         source, entry = declaration.source, self.entries.get(declaration.name)
         if declaration.on_expiry != "keep":
             return False
@@ -231,21 +207,21 @@ class Registry:
             return True
         if isinstance(source, Event):
             # A definition does not say how long events stay; what is declared nowhere may have expired.
-            events = (each.source for each in self.declared if isinstance(each.source, Event))
+            events = (root.source for root in self.declared if isinstance(root.source, Event))
             return source.name not in {event.name for event in events if event.retention is None}
         if isinstance(source, Items):
-            # Any item may have a `ttl` that no declaration names; and nobody has told a copy of the first that went.
+            # Any item may have a `ttl` that no declaration names; and a copy of the table does not know what went.
             return is_restored or (source.keys is not None and source.keys.ttl is not None)
         return isinstance(source, Aggregate) and source.retention is not None
 
     @property
     def thresholds(self) -> dict[str, list[Entry]]:
         """The entries of thresholds, by the aggregate that they watch."""
-        found: dict[str, list[Entry]] = {}
+        thresholds: dict[str, list[Entry]] = {}
         for entry in self.entries.values():
             if entry.watches and not entry.dropped:
-                found.setdefault(entry.watches, []).append(entry)
-        return found
+                thresholds.setdefault(entry.watches, []).append(entry)
+        return thresholds
 
 
 def read_registry(table: Table, *, is_known: bool = False) -> Registry:
@@ -263,26 +239,25 @@ def founded_registry(table: Table) -> Registry:
 
 
 def _read(table: Table) -> Registry:
-    items = list(table.partition(CHECKPOINT_PREFIX, _HEADER))
-    entries = [Entry.of(item) for item in items if item[SK]["S"] != _HEADER]
-    header = next((item for item in items if item[SK]["S"] == _HEADER), {})
-    return Registry(header, {entry.name: entry for entry in entries})
+    items = {item[SK]["S"]: item for item in table.partition(schema.CHECKPOINT_PREFIX, _HEADER)}
+    header = items.pop(_HEADER, {})
+    return Registry(header, {entry.name: entry for entry in map(Entry.of, items.values())})
 
 
-def is_same(entry: Entry, other: Entry) -> bool:
-    """Whether two entries have one definition, as far as this version can read them."""
-    one, two = entry.declaration, other.declaration
-    if one is not None and two is not None:
-        return same_definition(one, two)
-    return entry.definition == other.definition or _decoded(entry.definition) is None
+def is_same(entry: Entry, new: Entry) -> bool:
+    """Return whether two entries have one definition, as far as this version can read them."""
+    if entry.declaration is not None and new.declaration is not None:
+        return same_definition(entry.declaration, new.declaration)
+    return entry.definition == new.definition or _decoded(entry.definition) is None
 
 
 def entries_of(declarations: Iterable[Declaration]) -> Iterator[Entry]:
-    """The entries of declarations, and of the thresholds that watch them, all complete from the beginning."""
-    for each in declarations:
-        yield Entry(each.name, encode((definition(each),)), COMPLETE)
-        for threshold in each._thresholds if isinstance(each, Aggregate) else ():
-            yield Entry(threshold_name(threshold.name), encode((threshold,)), COMPLETE, watches=each.name)
+    """Yield the entries of declarations, and of the thresholds that watch them, all complete from the beginning."""
+    for declaration in declarations:
+        name = declaration.name
+        yield Entry(name, encode((definition(declaration),)), COMPLETE)
+        for threshold in declaration._thresholds if isinstance(declaration, Aggregate) else ():
+            yield Entry(threshold_name(threshold.name), encode((threshold,)), COMPLETE, watches=name)
 
 
 def note_surplus(table: Table, registry: Registry, names: Iterable[str]) -> Registry:
@@ -307,18 +282,17 @@ def write_registry(
     """Change entries that are as they were read, together; and the header, with its serial, if it is given."""
     writes: list[Any] = []
     for before, after in changes:
-        seen = {} if before is None else before.item()
+        stored = {} if before is None else before.item()
         if after is not None:
-            writes.append({"Put": put_as_seen(table.name, after.item(), seen, _COMPARED)})
+            writes.append({"Put": put_as_seen(table.name, after.item(), stored, _COMPARED)})
         elif before is not None:
-            compared = {name: seen.get(name) for name in _COMPARED}
+            compared = {name: stored.get(name) for name in _COMPARED}
             writes.append({"Delete": update_as_seen(table.name, entry_key(before.name), {}, compared)})
     if attributes is not None:
         serial = typed_values({_SERIAL: int(registry.header.get(_SERIAL, {}).get("N", 0)) + 1})
         new = {**bookkeeping_item(header_key(), {}), **registry.header, **attributes, **serial}
         writes.append({"Put": put_as_seen(table.name, new, registry.header, (_SERIAL,))})
-    writes += also
-    return table.write_together(writes)
+    return table.write_together([*writes, *also])
 
 
 class NameStates(Remembered):
@@ -329,26 +303,24 @@ class NameStates(Remembered):
         self._items: dict[str, tuple[float, Image]] = {}
 
     def complete(self, declaration: Declaration) -> bool:
-        """Whether all there is has been counted; an error if nothing counts it, or it has another definition."""
+        """Return whether all there is has been counted; raise if nothing counts it, or by another definition."""
         entry = self._entry(declaration)
         return entry is not None and entry.is_complete
 
     def counts(self, declaration: Declaration) -> bool:
-        """Whether a direct count may change its items; a table that nothing counts takes everything."""
+        """Return whether a direct count may change its items; a table that nothing counts takes everything."""
         entry = self._entry(declaration)
         return entry is None or entry.is_complete
 
     def _entry(self, declaration: Declaration) -> Entry | None:
-        """The entry of what is declared; None if no deployment counts the table."""
+        """Return the entry of a declaration; None if no deployment counts the table."""
         key = entry_key(declaration.name)
         item = self._read(key)
-        if not item and self._read(header_key()):
-            # Another process may have registered it a moment ago.
-            item = self._read(key, again=True)
-            if not item:
-                raise UncountedError(declaration.name)
+        # Another process may have registered it a moment ago.
+        if not item and self._read(header_key()) and not (item := self._read(key, again=True)):
+            raise UncountedError(declaration.name)
         entry = Entry.of(item) if item else None
-        if entry is not None and (known := entry.declaration) is not None and not same_definition(known, declaration):
+        if entry is not None and (stored := entry.declaration) is not None and not same_definition(stored, declaration):
             raise UncountedError(declaration.name, is_changed=True)
         return entry
 
@@ -361,10 +333,6 @@ class NameStates(Remembered):
                 PageLevels.of_table(self._table).clear()
             self._items[sk] = now, item
         return item
-
-
-RUNS: Final = "runs"
-"""Attribute of the header with the open verifications."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,9 +351,9 @@ def typed_runs(runs: Iterable[Run]) -> dict[str, Any]:
 
 
 def read_runs(item: Mapping[str, Any]) -> tuple[Run, ...]:
-    """The open verifications that the registry's header holds; none if it is spoiled."""
+    """Return the open verifications that the registry's header holds; none if it is spoiled."""
     try:
-        known = json.loads(item.get(RUNS, {}).get("S", "{}"))
-        return tuple(Run(name, kind, int(since), tuple(names)) for name, (kind, since, *names) in known.items())
+        runs = json.loads(item.get(RUNS, {}).get("S", "{}"))
+        return tuple(Run(name, kind, int(since), tuple(names)) for name, (kind, since, *names) in runs.items())
     except (AttributeError, TypeError, ValueError):
         return ()
