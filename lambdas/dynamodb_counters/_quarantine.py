@@ -14,25 +14,17 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from typing import Any, Final
 
 from dynamodb_counters._fold.fold import Unfoldable, fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import MAX_TTL_AGE, NEW, OLD, Aside, Change, Origin, Origins, Record, inserted
+from dynamodb_counters._items import schema
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import base64_text, binary, parse_number
-from dynamodb_counters._items.schema import (
-    PK,
-    QUARANTINE,
-    QUARANTINE_PREFIX,
-    SK,
-    TTL,
-    TYPE,
-    item_bytes,
-    put_as_seen,
-    update_as_seen,
-)
+from dynamodb_counters._items.schema import PK, QUARANTINE, SK, TTL, TYPE, put_as_seen, update_as_seen
 from dynamodb_counters._table import Table
 from dynamodb_counters._tiers import DAY
 from dynamodb_counters.errors import CommitError, InvalidArgumentError
@@ -43,25 +35,17 @@ REDRIVEN: Final = "released"
 DISCARDED: Final = "discarded"
 PROVISIONAL: Final = "provisional"
 """A backfill has met the image: it waits once that is known to be what the baseline lacks."""
-
 STATES: Final = {WAITING: "waiting", REDRIVEN: "redriven", DISCARDED: "discarded"}
 """States that a person sees, by how they are stored."""
 
-CHANGED_AT: Final = "changed_at"
-"""When an entry was redriven or discarded."""
-
+CHANGED_AT: Final = "changed_at"  # When an entry was redriven or discarded.
 REASON: Final = "reason"
 RECORD: Final = "record"
 DELTA: Final = "sum"
+NAMES: Final = "names"  # The declarations that an image waits for; an entry without is one of all.
 
-NAMES: Final = "names"
-"""The declarations that an image waits for; an entry without is one of all."""
-
-PARTITIONS: Final = tuple(f"{QUARANTINE_PREFIX}{number}" for number in range(32))
-"""Partition keys of the quarantine."""
-
+PARTITIONS: Final = tuple(f"{schema.QUARANTINE_PREFIX}{number}" for number in range(32))
 MAX_REASON: Final = 1000
-
 # An item is 400 KB at most; keys, reason and bookkeeping take the rest.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 MAX_CONTENT_BYTES: Final = 380_000
@@ -72,26 +56,18 @@ UNREADABLE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, Va
 
 _WAITING: Final = {TYPE: {"S": QUARANTINE}, STATE: {"S": WAITING}}
 _REDRIVEN: Final = {**_WAITING, STATE: {"S": REDRIVEN}}
+_IMAGE: Final = re.compile(r"#(\d{40})#((?:NewImage|OldImage)(?:#\d{1,7})?)(#[0-9a-f]{8})?$")
+"""End of the sort key of an image's entry."""
+_AFTER: Final = "~"  # After every sequence number.
 
 PREFIX: Final = "aws/lambda/"
 """Lambda's objects: the prefix, the mapping's id, the shard, the date, the time and something random."""
-
 MOST_BYTES: Final = 4_000_000
 """Nothing is counted after so many, for 500 read units: what waits then is a lower bound."""
-
-_IMAGE: Final = re.compile(r"#(\d{40})#((?:NewImage|OldImage)(?:#\d{1,7})?)(#[0-9a-f]{8})?$")
-"""End of the sort key of an image's entry."""
-
-_AFTER: Final = "~"
-"""After every sequence number."""
-
 _PAGE: Final = 50
 _MOST_PAGES: Final = 10
-RETENTION: Final = 90 * DAY
-"""How long what an operator's command has put there is kept."""
-
-_LEAST: Final = 2 * DAY
-"""How long an entry is kept at least, whatever its image says."""
+RETENTION: Final = 90 * DAY  # Of what an operator's command has put there.
+_LEAST: Final = 2 * DAY  # For which an entry stays, whatever its image says.
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,19 +114,13 @@ def _partition_of(shard: str) -> str:
 def quarantine_item(
     key: Mapping[str, Any], reason: str, content: Mapping[str, Any], names: Sequence[str], expires_at: int
 ) -> dict[str, Any]:
-    """Typed item of an entry; `content` is the attribute that holds the record or the delta."""
-    return {
-        **key,
-        **_WAITING,
-        TTL: {"N": str(expires_at)},
-        REASON: {"S": reason[:MAX_REASON]},
-        **({NAMES: {"SS": list(names)}} if names else {}),
-        **content,
-    }
+    """Return the typed item of an entry; `content` is the attribute that holds the record or the delta."""
+    item = {**key, **_WAITING, TTL: {"N": str(expires_at)}, REASON: {"S": reason[:MAX_REASON]}}
+    return {**item, **({NAMES: {"SS": list(names)}} if names else {}), **content}
 
 
 def read_quarantine_item(item: Mapping[str, Any]) -> Quarantined:
-    """The entry that an item holds; one that is spoiled has no content."""
+    """Return the entry that an item holds; one that is spoiled has no content."""
     reason, origin = str(item.get(REASON, {}).get("S", "")), origin_of(item, None)
     try:
         content, names = unpack(item[DELTA] if DELTA in item else item[RECORD]), names_of(item)
@@ -161,18 +131,18 @@ def read_quarantine_item(item: Mapping[str, Any]) -> Quarantined:
 
 
 def names_of(item: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names an entry has; one without is of all declarations."""
+    """Return the names of an entry; one without is of all declarations."""
     return tuple(sorted(item[NAMES]["SS"])) if NAMES in item else ()
 
 
 def origin_of(item: Mapping[str, Any], created: Any) -> Origin:
-    """Where the record lies that an entry is of, and when it was created."""
+    """Return where the record lies that an entry is of, and when it was created."""
     shard, sequence = [*item[SK]["S"].split("#"), ""][:2]
     return Origin(shard, sequence, float(created or 0))
 
 
 def redriven_item(change: Mapping[str, Any]) -> Image | None:
-    """New image of a quarantine item if this change, the ``dynamodb`` part of a record, redrives it; else None."""
+    """Return the new image of a quarantine item if this change, a record's ``dynamodb``, redrives it; else None."""
     new, old = change.get("NewImage"), change.get("OldImage")
     if not isinstance(new, dict) or not isinstance(old, dict):
         return None
@@ -180,15 +150,15 @@ def redriven_item(change: Mapping[str, Any]) -> Image | None:
 
 
 def pack(content: Mapping[str, Any]) -> dict[str, str | bytes]:
-    """Typed JSON, compressed if long; a record too large for an item keeps its keys only."""
+    """Return typed JSON, compressed if long; a record too large for an item keeps its keys only."""
     text = json.dumps(content, default=_plain, separators=(",", ":"))
     if len(text) <= _PLAIN_BYTES:
         return {"S": text}
     packed = zlib.compress(text.encode(), 9)
     if len(packed) <= MAX_CONTENT_BYTES:
         return {"B": packed}
-    kept = {name: value for name, value in content["dynamodb"].items() if not name.endswith("Image")}
-    return {"S": json.dumps({**content, "dynamodb": kept}, default=_plain, separators=(",", ":"))}
+    keys = {name: value for name, value in content["dynamodb"].items() if not name.endswith("Image")}
+    return {"S": json.dumps({**content, "dynamodb": keys}, default=_plain, separators=(",", ":"))}
 
 
 def unpack(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -213,41 +183,40 @@ class Waiting:
 
 def waiting_in_quarantine(table: Table, retention_seconds: float) -> Waiting:
     """Count the entries that are not redriven: all of them, unless that would cost too much."""
-    now, found, size = table.clock(), Waiting(), 0
+    now, waiting, size = table.clock(), Waiting(), 0
     for item in stored_entries(table, ConsistentRead=False, Limit=_PAGE):
-        size += item_bytes(item)
+        size += schema.item_bytes(item)
         if size > MOST_BYTES:
             break
         expires_at = float(item.get(TTL, {}).get("N", 0))
         if state_of(item) == WAITING and expires_at > now:
-            # The entry may be kept for less than the quarantine's retention.
+            # The entry may stay for less than the quarantine's retention.
             try:
                 created = float(unpack(item[RECORD])["dynamodb"]["ApproximateCreationDateTime"])
             except UNREADABLE:
                 created = expires_at - retention_seconds
-            found.count, found.oldest = found.count + 1, max(found.oldest, now - created)
-    return found
+            waiting.count, waiting.oldest = waiting.count + 1, max(waiting.oldest, now - created)
+    return waiting
 
 
 def waiting_in_bucket(s3: Any, bucket: str, now: float) -> Waiting:
     """Count Lambda's objects; at most 10,000."""
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=PREFIX)
-    objects = [found for page in islice(pages, _MOST_PAGES) for found in page.get("Contents", ())]
-    ages = [now - found["LastModified"].timestamp() for found in objects]
-    return Waiting(len(objects), max(ages, default=0.0))
+    objects = [content for page in islice(pages, _MOST_PAGES) for content in page.get("Contents", ())]
+    return Waiting(len(objects), max((now - item["LastModified"].timestamp() for item in objects), default=0.0))
 
 
 def aside_by_sequence(entries: Iterable[Image]) -> Mapping[str, Aside]:
-    """What entries hold of each record; an entry without names is of all declarations."""
+    """Return what entries hold of each record; an entry without names is of all declarations."""
     aside: dict[str, dict[str, tuple[frozenset[str] | None, bool]]] = {}
     for item in entries:
-        found = _IMAGE.search(item[SK]["S"])
-        if found is not None:
-            of_record = aside.setdefault(found[1], {})
-            (before, has_own), names = of_record.get(found[2], (frozenset(), False)), item.get(NAMES)
+        if (match := _IMAGE.search(item[SK]["S"])) is not None:
+            sequence, image_name, digest = match.groups()
+            of_record, names = aside.setdefault(sequence, {}), item.get(NAMES)
+            before, has_own = of_record.get(image_name, (frozenset(), False))
             # Of names that are malformed none is known.
             after = None if before is None or names is None else before.union(names.get("SS", ()))
-            of_record[found[2]] = after, has_own or not found[3]
+            of_record[image_name] = after, has_own or not digest
     return aside
 
 
@@ -266,36 +235,33 @@ class Quarantine:
         # Once per shard and process: what this one meets later, it meets with its own code.
         since, aside = self._aside.get(shard, (_AFTER, {}))
         if changes[0].sequence < since:
-            since = changes[0].sequence
-            pk = _partition_of(shard)
+            since, pk = changes[0].sequence, _partition_of(shard)
             ends = {":pk": pk, ":first": f"{shard}#{since}", ":last": f"{shard}#{_AFTER}"}
-            entries = self._table.partition(
-                pk,
-                KeyConditionExpression=f"{PK} = :pk AND {SK} BETWEEN :first AND :last",
-                ExpressionAttributeValues={name: {"S": text} for name, text in ends.items()},
-                ProjectionExpression=f"{SK}, #names",
-                ExpressionAttributeNames={"#names": NAMES},
-            )
-            aside = aside_by_sequence(entries)
+            request: dict[str, Any] = {
+                "KeyConditionExpression": f"{PK} = :pk AND {SK} BETWEEN :first AND :last",
+                "ExpressionAttributeValues": {name: {"S": text} for name, text in ends.items()},
+                "ProjectionExpression": f"{SK}, #names",
+                "ExpressionAttributeNames": {"#names": NAMES},
+            }
+            aside = aside_by_sequence(self._table.partition(pk, **request))
             self._aside[shard] = since, aside
         if aside:
             for change in changes:
                 change.aside = aside.get(change.sequence, {})
 
     def keep(self, shard: str, images: Sequence[Unfoldable], state: str = WAITING) -> int:
-        """Keep images that are not kept yet and return how many; `CommitError` means: deliver the batch again."""
-        done = self._table.side_by_side(lambda image: self.keep_one(shard, image, state), images)
-        answers = [answer for _, answer in done]
-        if failures := [answer for answer in answers if isinstance(answer, Exception)]:
+        """Put images that are not there yet and return how many; `CommitError` means: deliver the batch again."""
+        results = [result for _, result in self._table.side_by_side(partial(self.keep_one, shard, state=state), images)]
+        if failures := [result for result in results if isinstance(result, Exception)]:
             raise CommitError(failures)
-        return answers.count(True)
+        return results.count(True)
 
     def keep_one(self, shard: str, image: Unfoldable, state: str = WAITING) -> bool:
         key, content = quarantine_key(shard, image.entry_id), {RECORD: pack(image.record), STATE: {"S": state}}
         return self.put(quarantine_item(key, image.reason, content, image.names, self._expires_at(image.record)))
 
     def _expires_at(self, record: Record) -> int:
-        """No later than what the image itself says, but so that there is time to look at it."""
+        """Return a time no later than what the image itself says, but so that one can look at the entry."""
         now, ttl = self._table.clock(), self._ttl_of(record) or ""
         images = [record["dynamodb"].get(name) or {} for name in (NEW, OLD)]
         expiries = [float(image[ttl]["N"]) for image in images if "N" in image.get(ttl, {})]
@@ -303,7 +269,7 @@ class Quarantine:
         return int(max(latest, min(now + _LEAST, now + self._retention_seconds)))
 
     def item_of(self, delta: Mapping[str, Any], shard: str, entry_id: str, reason: str) -> dict[str, Any]:
-        """The entry of a delta that its item could not take."""
+        """Return the item of the entry of a delta that the group's item could not take."""
         key, expires_at = quarantine_key(shard, entry_id), int(self._table.clock() + self._retention_seconds)
         return quarantine_item(key, reason, {DELTA: pack(delta)}, (), expires_at)
 
@@ -313,14 +279,14 @@ class Quarantine:
 
 
 def list_quarantined(table: Table, *, redriven: bool) -> Iterator[Quarantined]:
-    """Entries in no particular order; those redriven already only on request."""
+    """Yield entries in no particular order; those redriven already only on request."""
     states = (WAITING, REDRIVEN) if redriven else (WAITING,)
     return (read_quarantine_item(item) for item in stored_entries(table) if state_of(item) in states)
 
 
-def stored_entries(table: Table, **more: Any) -> Iterator[Image]:
-    """The items of the quarantine, whatever became of them."""
-    return chain.from_iterable(table.partition(pk, **more) for pk in PARTITIONS)
+def stored_entries(table: Table, **request: Any) -> Iterator[Image]:
+    """Yield the items of the quarantine, whatever became of them."""
+    return chain.from_iterable(table.partition(pk, **request) for pk in PARTITIONS)
 
 
 def state_of(item: Image) -> str:
@@ -343,7 +309,7 @@ def discard(table: Table, entry: Quarantined, plan: Plan, origins: Origins) -> b
 
 
 def _can_count(plan: Plan, origins: Origins, item: Image, now: float) -> bool:
-    """Whether an entry would count once it is redriven, or its item once its time has come."""
+    """Return whether an entry would count once it is redriven, or its item once its time has come."""
     try:
         folded = fold(plan, [held_by(item, inserted({}, now), origins)])
     except UNREADABLE:
@@ -352,32 +318,31 @@ def _can_count(plan: Plan, origins: Origins, item: Image, now: float) -> bool:
 
 
 def held_by(item: Image, delivered: Record, origins: Origins) -> Change:
-    """The change that an entry holds; one that could not be counted when redriven holds a redriven entry itself."""
+    """Return the change that an entry holds; one that could not be counted when redriven holds a redriven entry."""
     if DELTA in item:
         content = unpack(item[DELTA])
         numbers = tuple((name, parse_number(text)) for name, text in content["numbers"].items())
         delta = content["name"], tuple(content["group"]), numbers
         return Change(delivered, delta=delta, origin=origin_of(item, content.get("created")))
-    held = unpack(item[RECORD])
-    if not isinstance(held["dynamodb"], dict):
+    record = unpack(item[RECORD])
+    if not isinstance(record["dynamodb"], dict):
         raise TypeError("expected a stream record")
-    is_foreign = origins.is_foreign(held)
-    again = None if is_foreign else redriven_item(held["dynamodb"])
-    if again is not None:
-        return held_by(again, delivered, origins)
+    is_foreign = origins.is_foreign(record)
+    if not is_foreign and (inner := redriven_item(record["dynamodb"])) is not None:
+        return held_by(inner, delivered, origins)
     names = frozenset(names_of(item)) or None
-    origin = origin_of(item, held["dynamodb"].get("ApproximateCreationDateTime"))
-    return Change(delivered, held, names=names, is_foreign=is_foreign, origin=origin)
+    origin = origin_of(item, record["dynamodb"].get("ApproximateCreationDateTime"))
+    return Change(delivered, record, names=names, is_foreign=is_foreign, origin=origin)
 
 
-def confirm(table: Table, key: Mapping[str, Any], other: Mapping[str, Any] | None = None) -> bool:
-    """Let a provisional entry wait, unless the other one that stands for the same does, or did."""
+def confirm(table: Table, key: Mapping[str, Any], twin: Mapping[str, Any] | None = None) -> bool:
+    """Let a provisional entry wait, unless its twin, which stands for the same, does, or did."""
     update = state_request(table, key, PROVISIONAL, WAITING)
-    if other is None:
+    if twin is None:
         return table.write("update_item", **update)
     check = {
         "TableName": table.name,
-        "Key": other,
+        "Key": twin,
         "ConditionExpression": "attribute_not_exists(#state) OR #state = :provisional",
         "ExpressionAttributeNames": {"#state": STATE},
         "ExpressionAttributeValues": {":provisional": {"S": PROVISIONAL}},
