@@ -130,7 +130,8 @@ class _Folding:
     def add(self, change: Change) -> None:
         images = change.record["dynamodb"]
         old, new = images.get(OLD), images.get(NEW)
-        plus, minus = list[Contribution](), list[Contribution]()
+        plus: list[Contribution] = []
+        minus: list[Contribution] = []
         if change.failure:
             self._leave(change, NEW, change.failure, record=change.record)
         elif change.delta is not None:
@@ -146,8 +147,10 @@ class _Folding:
             if plus and minus:
                 # Contributions of both images have not changed and must cause no write.
                 plus, minus = _difference(plus, minus)
-        self._add_to_deltas(1, plus, change.sequence)
-        self._add_to_deltas(-1, minus, change.sequence)
+        if plus:
+            self._add_to_deltas(1, plus, change.sequence)
+        if minus:
+            self._add_to_deltas(-1, minus, change.sequence)
 
     def _contributions(self, change: Change, image_name: str) -> list[Contribution]:
         """Return those of an image; leave one that declarations cannot fold to quarantine, for them alone."""
@@ -327,13 +330,16 @@ def _difference(
     plus: Iterable[Contribution], minus: Iterable[Contribution]
 ) -> tuple[list[Contribution], list[Contribution]]:
     """Return contributions without those of both, of which each cancels one: a chunk may contribute one repeatedly."""
-    remaining, added = Counter(minus), list[Contribution]()
+    times: dict[Contribution, int] = {}
+    for contribution in minus:
+        times[contribution] = times.get(contribution, 0) + 1
+    added: list[Contribution] = []
     for contribution in plus:
-        if remaining[contribution]:
-            remaining[contribution] -= 1
+        if times.get(contribution):
+            times[contribution] -= 1
         else:
             added.append(contribution)
-    return added, list(remaining.elements())
+    return added, [contribution for contribution, number in times.items() for _ in range(number)]
 
 
 def _reasons(failed: Mapping[str, Exception]) -> str:

@@ -33,15 +33,14 @@ try:
     from moto.core.models import DEFAULT_ACCOUNT_ID
     from moto.dynamodb.models import dynamodb_backends
 except ImportError as missing:
-    needed = 'counters in memory need moto: pip install "dynamodb-counters[testing]"'
-    raise ImportError(needed) from missing
+    message = 'counters in memory need moto: pip install "dynamodb-counters[testing]"'
+    raise ImportError(message) from missing
 
 __all__ = ["CountersInMemory", "QuarantinedRecordsError", "TestClock", "counters_in_memory"]
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _LISTED: Final = 5
 _WAITING: Final = {TYPE: {"S": QUARANTINE}, STATE: {"S": WAITING}}
-
 _REGION: Final = "us-east-1"
 _INDEX: Final = {
     "IndexName": RANKING_INDEX,
@@ -56,8 +55,7 @@ _CONFIG: Final = Config(account_id_endpoint_mode="disabled", retries={"total_max
 class TestClock:
     """A clock that moves only by `advance`, such as ``counters.clock``; call it for seconds since 1970."""
 
-    __test__ = False
-    """It is no test, whatever pytest makes of its name."""
+    __test__ = False  # Whatever pytest makes of its name.
 
     def __init__(self, now: datetime, expire: Callable[[float], None]) -> None:
         if not isinstance(now, datetime) or now.tzinfo is None:
@@ -108,9 +106,9 @@ class CountersInMemory(Counters):
     def __init__(self, declarations: tuple[Declaration, ...], now: datetime) -> None:
         self.clock = TestClock(now, self._expire_until)
         self._lock, self._expired = threading.RLock(), list[Quarantined]()
-        sources = [declared.source for declared in declarations]
-        keys = next((one.keys for one in sources if isinstance(one, Items) and one.keys is not None), None)
-        self.client, self._tables = self._open(keys)
+        sources = [declaration.source for declaration in declarations]
+        keys = [source.keys for source in sources if isinstance(source, Items) and source.keys is not None]
+        self.client, self._tables = self._open(keys[0] if keys else None)
         self.table_name = self._tables[0].name
         super().__init__(self.table_name, client=self.client, clock=self.clock)
         vars(self._table)["threads"] = 1
@@ -153,11 +151,10 @@ class CountersInMemory(Counters):
 
     def _start(self, declarations: tuple[Declaration, ...]) -> None:
         """Let the aggregator count what is written from now on."""
-        reached = Table(
-            self.table_name, _session().client("dynamodb", config=_CONFIG), self.clock, lambda _: None, threads=1
-        )
+        client = _session().client("dynamodb", config=_CONFIG)
+        table = Table(self.table_name, client, self.clock, lambda _: None, threads=1)
         source = table_of(self._tables[-1].stream_arn) if len(self._tables) > 1 else None
-        make = partial(Aggregator, reached, declarations, quarantine_retention_seconds=14 * DAY, single_shard=True)
+        make = partial(Aggregator, table, declarations, quarantine_retention_seconds=14 * DAY, single_shard=True)
         make().handle({})  # Without a source table, whose items may be older, all names are complete.
         self._aggregator = make(source_table=source)
         self._aggregator.handle({})
@@ -186,7 +183,7 @@ class CountersInMemory(Counters):
             while (due := min(table.next_expiry(self.clock()) for table in self._tables)) <= until:
                 self.clock._seconds = due  # noqa: SLF001
                 items = [item for table in self._tables for item in table.expire(due)]
-                self._expired += [read_quarantine_item(each) for each in items if each.items() >= _WAITING.items()]
+                self._expired += [read_quarantine_item(item) for item in items if item.items() >= _WAITING.items()]
                 self._catch_up()
             self.clock._seconds = until  # noqa: SLF001
 
@@ -255,10 +252,10 @@ class MotoTable:
     def __init__(self, client: Any, keys: tuple[str, ...], ttl: str, clock: Callable[[], float]) -> None:
         self.name = f"counters-{uuid.uuid4().hex[:8]}"
         self._client, self._keys, self._ttl, self._clock, self._read = client, keys, ttl, clock, 0
-        types, more = dict.fromkeys(keys, "S"), dict[str, Any]()
+        types, indexes = dict.fromkeys(keys, "S"), dict[str, Any]()
         if keys == (PK, SK):
             types |= {LEADERBOARD: "S", SCORE: "N"}
-            more["GlobalSecondaryIndexes"] = [_INDEX]
+            indexes["GlobalSecondaryIndexes"] = [_INDEX]
         schema = zip(keys, ("HASH", "RANGE"), strict=False)
         created = client.create_table(
             TableName=self.name,
@@ -266,7 +263,7 @@ class MotoTable:
             KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in schema],
             BillingMode="PAY_PER_REQUEST",
             StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
-            **more,
+            **indexes,
         )
         self.stream_arn: str = created["TableDescription"]["LatestStreamArn"]
         self.shard: str = self._moto.stream_shard.id
@@ -278,7 +275,6 @@ class MotoTable:
         return backend.tables[self.name]
 
     def items(self) -> list[dict[str, Any]]:
-        """Return all items."""
         return [item.to_json()["Attributes"] for item in self._moto.all_items()]
 
     def new_records(self) -> list[Record]:
@@ -286,7 +282,7 @@ class MotoTable:
         # What a failed transaction has written is gone with its records: moto puts back the table as it was.
         stored, fresh = self._moto.stream_shard.items, list[Record]()
         created = {"ApproximateCreationDateTime": float(int(self._clock()))}
-        for record in (each.record for each in stored[self._read :]):
+        for record in (item.record for item in stored[self._read :]):
             change, kind = {**record["dynamodb"], **created}, record["eventName"]
             # moto inserts an item that an update creates in two records: the second one has all of it.
             if fresh and kind == fresh[-1]["eventName"] == "INSERT" and change["Keys"] == fresh[-1]["dynamodb"]["Keys"]:
