@@ -41,7 +41,6 @@ from dynamodb_counters._items.schema import (
     typed_values,
     update_as_seen,
 )
-from dynamodb_counters._layouts import Layouts, all_parts
 from dynamodb_counters._quarantine import (
     PROVISIONAL,
     REASON,
@@ -54,7 +53,7 @@ from dynamodb_counters._quarantine import (
     stored_entries,
     unpack,
 )
-from dynamodb_counters._registry import note_surplus, read_registry
+from dynamodb_counters._registry import Layouts, all_parts, note_surplus, read_registry
 from dynamodb_counters._table import Table
 from dynamodb_counters._tiers import DAY
 from dynamodb_counters._writes.chunk_writes import (

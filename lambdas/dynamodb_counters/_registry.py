@@ -9,10 +9,14 @@ folds every name by its registered definition, whatever its own code declares. A
 
 Everyone relies on an entry for FRESH after it was read. So whoever takes something away waits until nobody relies on
 having it: docs/exactly-once.md says how long, and docs/spec/Registry.tla is the model.
+
+Where packed events lie is registered by name, too: the first process that accepts such an event puts its layout into an
+item of the table. Whoever declares another one is refused, before anything is written or read.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,14 +25,15 @@ from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
 from dynamodb_counters._assumptions import FRESH
-from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items
+from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Packed
 from dynamodb_counters._declarations.codec import decode, definition, encode, same_definition
 from dynamodb_counters._declarations.composites import Threshold
 from dynamodb_counters._declarations.groups import with_below
+from dynamodb_counters._fold.layouts import BITS, Page, level_of
 from dynamodb_counters._items import schema
-from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._items.conditions import Image, text_reader
+from dynamodb_counters._items.keys import key_template
 from dynamodb_counters._items.schema import PK, SK, bookkeeping_item, put_as_seen, typed_values, update_as_seen
-from dynamodb_counters._layouts import PageLevels
 from dynamodb_counters._table import Remembered, Table
 from dynamodb_counters.errors import BackfillError, CountersError, InvalidArgumentError, UncountedError
 
@@ -48,6 +53,10 @@ RUNS: Final = "runs"  # The open verifications.
 _SERIAL: Final = "serial"  # Changes with every name: names that contradict each other are not registered at once.
 
 _COMPARED: Final = ("state", "at", "since", "run", "dropped", "fresh", "surplus")
+
+_LAYOUT: Final = "layout"
+_PART_OF_TENANT: Final = key_template("{part}#{tenant}", schema.MAX_SK_BYTES, "pk")
+_MOST_PAGES: Final = 100_000  # That a process knows the levels of.
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,3 +366,124 @@ def read_runs(item: Mapping[str, Any]) -> tuple[Run, ...]:
         return tuple(Run(name, kind, int(since), tuple(names)) for name, (kind, since, *names) in runs.items())
     except (AttributeError, TypeError, ValueError):
         return ()
+
+
+def part_of(packed: Packed, digest: bytes, values: Image) -> str:
+    """Return the part of an event, and its tenant, as chunks are keyed by them."""
+    number = 0
+    if packed.parts > 1:
+        text = digest if packed.partition_by is None else text_reader(packed.partition_by)(values).encode()
+        number = int.from_bytes(hashlib.blake2b(text, digest_size=4).digest()) % packed.parts
+    return _part(packed, number, values)
+
+
+def all_parts(packed: Packed, values: Image) -> list[str]:
+    """Return the parts that events may be in, of the tenant that the values name, if there are tenants."""
+    return [_part(packed, number, values) for number in range(packed.parts)]
+
+
+def _part(packed: Packed, number: int, values: Image) -> str:
+    if packed.tenant is None:
+        return str(number)
+    return _PART_OF_TENANT.render({"part": number, "tenant": text_reader(packed.tenant)(values)})
+
+
+class Layouts(Remembered):
+    """Events of a table whose layout a process knows to be the table's."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
+        self._events = set[Event]()
+
+    def require(self, event: Event, *, puts: bool = False) -> None:
+        """Refuse an event if the table has another layout; if it has none, it has this one from now on with `puts`."""
+        if event in self._events:
+            return
+        declared, stored = _layout_of(event), self._stored(event.name)
+        if stored is None and puts:
+            key = {PK: {"S": schema.PACK_PREFIX + event.name}, SK: {"S": schema.LAYOUT}}
+            item = bookkeeping_item(key, {_LAYOUT: declared})
+            if not self._table.write("put_item", **put_as_seen(self._table.name, item, {}, ())):
+                stored = self._stored(event.name)
+        if stored not in (None, declared):
+            allowed = f"what the table has for {event.name!r}, {stored}, instead of {declared}"
+            cure = "a name keeps its layout: give the changed event another name"
+            raise InvalidArgumentError("packed", event.packed, f"{allowed}; {cure}")
+        if stored is not None or puts:
+            self._events.add(event)
+
+    def _stored(self, name: str) -> str | None:
+        items = self._table.partition(schema.PACK_PREFIX + name, schema.LAYOUT)
+        return next((item[_LAYOUT]["S"] for item in items), None)
+
+
+def _layout_of(event: Event) -> str:
+    """Return all that decides where an event lies, and for how long."""
+    packed = event.packed
+    assert packed is not None
+    layout = {"pk": event.pk, "sk": event.sk, "time": packed.time, "bucket": packed._bucket_seconds}
+    layout |= {"parts": packed.parts, "partition_by": packed.partition_by, "tenant": packed.tenant}
+    retention = None if event.retention is None else event.retention.total_seconds()
+    return json.dumps({**layout, "retention": retention})
+
+
+class PageLevels(Remembered):
+    """Levels of one table's pages: guesses, which a page that is read corrects."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
+        self._levels: dict[tuple[str, str, int], int] = {}
+        self._latest: dict[tuple[str, str], int] = {}
+        self._guessed: set[tuple[str, str, int]] = set()
+        """Pages whose level is known to be less only because another one is not there."""
+        self._lost: set[tuple[str, str, int]] = set()
+        """Pages that are not there, though the page that each has split off from says so."""
+
+    def clear(self) -> None:
+        """Forget all pages, as a name may have been emptied and filled anew."""
+        self.__init__(self._table)  # type: ignore[misc]
+
+    def locate(self, name: str, shelf: str, number: int) -> Page:
+        """Return the page in which a hash lies as far as is known; an unknown level is taken to be the latest."""
+        levels, latest = self._levels, self._latest.get((name, shelf), 0)
+        # Pages differ by few levels: one that is known may hold it all the same.
+        places = ((level, (name, shelf, _first(number, level))) for level in range(latest + 3))
+        level = next((level for level, place in places if levels.get(place) == level), latest)
+        while (current := levels.get((name, shelf, _first(number, level)), level)) > level:
+            # On to the page that split off before the hashes part.
+            level = min(current, BITS + 1 - (number ^ _first(number, level)).bit_length())
+        first = _first(number, level)
+        return Page(shelf, first, level, (name, shelf, first) in self._lost)
+
+    def learn(self, name: str, page: Page, item: Mapping[str, Any] | None) -> bool:
+        """Take note of a page that was read; return whether it is there at the level that was guessed.
+
+        The page of level 0 is there before its first update. One that is not there, though it has split off, has
+        expired, or a restore lacks it: the next update creates it.
+        """
+        place = (name, page.shelf, page.first)
+        if item or not page.first:
+            self._lost.discard(place)
+            self._note(place, level_of(item or {}))
+            return level_of(item or {}) == page.level
+        # At this level it came into being: it begins with so many bits, of which the last is 1.
+        born = BITS + 1 - (page.first & -page.first).bit_length()
+        before = (name, page.shelf, _first(page.first, born - 1))
+        self._levels.pop(place, None)
+        if self._levels.get(before, 0) >= born and before not in self._guessed:
+            self._lost.add(place)
+            return page.is_lost
+        # Its groups are still with the page that it is to split off from, of whatever level.
+        self._note(before, born - 1, is_guess=True)
+        return False
+
+    def _note(self, page: tuple[str, str, int], level: int, *, is_guess: bool = False) -> None:
+        if len(self._levels) >= _MOST_PAGES:
+            self.clear()
+        self._levels[page] = self._latest[page[:2]] = level
+        (self._guessed.add if is_guess else self._guessed.discard)(page)
+
+
+def _first(number: int, level: int) -> int:
+    """Return the first hash that begins with as many bits of another."""
+    return number >> BITS - level << BITS - level

@@ -16,7 +16,7 @@ from dynamodb_counters import Aggregate, Count, Counters, Event, InvalidArgument
 from dynamodb_counters._fold import layouts
 from dynamodb_counters._fold.layouts import BITS, ItemLayout, Page, is_full
 from dynamodb_counters._items.schema import PAGE_PREFIX, WRITE_UNIT_BYTES, item_bytes, write_units
-from dynamodb_counters._layouts import PageLevels
+from dynamodb_counters._registry import PageLevels
 from dynamodb_counters.errors import CommitError
 from simulation.counters_in_memory import counters_in_memory
 from simulation.faults.actors import Crashed

@@ -33,7 +33,7 @@ _ROOMS = {
         dynamodb_counters._declarations
         dynamodb_counters._fold
         dynamodb_counters._table
-        dynamodb_counters._layouts dynamodb_counters._quarantine
+        dynamodb_counters._quarantine
         dynamodb_counters._registry
         dynamodb_counters._writes dynamodb_counters._reads
         dynamodb_counters._erasure

@@ -37,8 +37,8 @@ from dynamodb_counters._items.schema import (
     sequence_of,
     write_units,
 )
-from dynamodb_counters._layouts import PageLevels
 from dynamodb_counters._quarantine import UNREADABLE, Quarantine
+from dynamodb_counters._registry import PageLevels
 from dynamodb_counters._table import MAX_STATEMENT_CHARACTERS, Table, calls_of, time_left
 from dynamodb_counters.errors import CommitError
 from dynamodb_counters.exactly_once import PRUNED_AT, Bound, Looks, Watermark, old, prune_request, watermarks_of

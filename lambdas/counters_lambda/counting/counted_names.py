@@ -30,7 +30,6 @@ from dynamodb_counters._declarations.groups import with_below
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
 from dynamodb_counters._items.schema import typed_values
-from dynamodb_counters._layouts import PageLevels
 from dynamodb_counters._quarantine import Quarantine
 from dynamodb_counters._registry import (
     COMPLETE,
@@ -39,6 +38,7 @@ from dynamodb_counters._registry import (
     STALE,
     WAITING,
     Entry,
+    PageLevels,
     Registry,
     Run,
     entries_of,

@@ -112,7 +112,6 @@ class PageLayout:
         return "#".join([escape(group[index]) for index in self._own_indexes])
 
     def page_of(self, image: Image) -> Page | None:
-        """Return the page that an image is of; None if it is none."""
         sk = image[SK]["S"]
         if not sk.startswith(self._prefix):
             return None
@@ -158,7 +157,6 @@ class PageLayout:
         return {**common, **numbers, **{name: {"S": value} for name, value in fields.items()}}
 
     def _sk_texts(self, image: Image, text: str) -> list[str]:
-        """Return the texts of a group's sort key, by its page and its text in there."""
         shared = image[SK]["S"].removeprefix(self._prefix).split("#")[: self._shelved]
         if self._unit is not None:
             least = self._unit.parse(unescape(shared[-1])) - self._longest
@@ -170,7 +168,9 @@ class PageLayout:
 
     def _named(self, name: str, text: str) -> str:
         mark = self._marks[name]
-        return mark + (text if mark == _MARK else _shortened(text))
+        if mark != _MARK and (len(text) > _SHORT or text.startswith(_DIGEST)):
+            text = _DIGEST + base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()[:12]).decode()
+        return mark + text
 
 
 def digest_of(sk: str) -> str:
@@ -187,7 +187,6 @@ def level_of(image: Image) -> int:
 
 
 def texts_of(image: Image) -> list[str]:
-    """Return the texts of a page's groups, as they are in their names."""
     return [name[1:] for name in image if name.startswith(_MARK)]
 
 
@@ -209,16 +208,9 @@ def _common(image: Image) -> dict[str, Mapping[str, Any]]:
     return {name: value for name, value in image.items() if _MARK not in name[:2]}
 
 
-def _shortened(text: str) -> str:
-    if len(text) <= _SHORT and not text.startswith(_DIGEST):
-        return text
-    return _DIGEST + base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()[:12]).decode()
-
-
 class ItemLayout:
     def __init__(self, declaration: Declaration) -> None:
-        self.declaration = declaration
-        self.name = declaration.name
+        self.declaration, self.name = declaration, declaration.name
         self._pk, self._sk = declaration._pk_template, declaration._sk_template
         self._window = declaration if isinstance(declaration, Window) else None
         self.ranking = declaration.ranking if isinstance(declaration, Aggregate) else None
@@ -297,8 +289,7 @@ class ItemLayout:
             return int(self.closing_time(group) + GROUP_KEPT)
         if self._window is None or self._window.retention is None:
             return None
-        letter, bucket = group[-2:]
-        return int(_bucket(letter, bucket)[1] + self._window.retention.total_seconds())
+        return int(_bucket(*group[-2:])[1] + self._window.retention.total_seconds())
 
     def _texts(self, group: GroupKey) -> tuple[str, ...]:
         if self._window is None:

@@ -36,12 +36,11 @@ from dynamodb_counters._items.conversions import (
 )
 from dynamodb_counters._items.keys import parts_of, tier_of
 from dynamodb_counters._items.schema import CHUNK, ONCE_SUFFIX, PACK_SUFFIX, PAGE_PREFIX, SK, TTL, TYPE, is_reserved
-from dynamodb_counters._layouts import Layouts, all_parts, part_of
 from dynamodb_counters._reads.group_reads import sort_key_range
 from dynamodb_counters._reads.question import SPAN, Question, fields_of, require_order
 from dynamodb_counters._reads.span_reads import add_up, read_spans
 from dynamodb_counters._reads.table_reads import Item, TableReads, asked_group, query, read_items, require_scan
-from dynamodb_counters._registry import read_registry
+from dynamodb_counters._registry import Layouts, all_parts, part_of, read_registry
 from dynamodb_counters._table import Table
 from dynamodb_counters._tiers import FIRST_SECOND, LAST_SECOND, TOTAL, Span, seconds_of
 from dynamodb_counters.errors import InvalidArgumentError

@@ -13,8 +13,7 @@ from dynamodb_counters._fold.layouts import BITS, GroupKey, ItemLayout, Page, Pa
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, key_text, read_number
 from dynamodb_counters._items.schema import PK, READ_UNIT_BYTES, SK
-from dynamodb_counters._layouts import PageLevels
-from dynamodb_counters._registry import NameStates
+from dynamodb_counters._registry import NameStates, PageLevels
 from dynamodb_counters._table import Table
 from dynamodb_counters._tiers import Interval, Span
 from dynamodb_counters.errors import InvalidArgumentError

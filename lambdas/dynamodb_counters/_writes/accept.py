@@ -22,7 +22,7 @@ from dynamodb_counters._declarations.sources import digest_of
 from dynamodb_counters._items.conditions import Image, TypedValue, present
 from dynamodb_counters._items.conversions import converted, event_seconds, plain_value, require_storable, sortable_time
 from dynamodb_counters._items.schema import MAX_NUMBER_DIGITS, PK, SK, TTL, TYPE, is_reserved, key_of
-from dynamodb_counters._layouts import Layouts, part_of
+from dynamodb_counters._registry import Layouts, part_of
 from dynamodb_counters._table import Table, ending_at, item_of, time_left
 from dynamodb_counters._tiers import utc
 from dynamodb_counters._writes.chunk_writes import ChunkLogs, Entry, LogKey, closing_time, write_entries

@@ -20,7 +20,7 @@ from dynamodb_counters._assumptions import LONGEST_REQUEST
 from dynamodb_counters._declarations.sources import EventIdentity
 from dynamodb_counters._items.chunks import Chunk, decode_chunk
 from dynamodb_counters._items.schema import CHUNK, LAYOUT
-from dynamodb_counters._layouts import Layouts
+from dynamodb_counters._registry import Layouts
 from dynamodb_counters._table import ending_at
 from dynamodb_counters._writes import chunk_writes
 from dynamodb_counters._writes.chunk_writes import _WARY, ChunkLogs
