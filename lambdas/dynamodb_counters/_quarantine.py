@@ -64,8 +64,7 @@ PREFIX: Final = "aws/lambda/"
 """Lambda's objects: the prefix, the mapping's id, the shard, the date, the time and something random."""
 MOST_BYTES: Final = 4_000_000
 """Nothing is counted after so many, for 500 read units: what waits then is a lower bound."""
-_PAGE: Final = 50
-_MOST_PAGES: Final = 10
+_PAGE, _MOST_PAGES = 50, 10
 RETENTION: Final = 90 * DAY  # Of what an operator's command has put there.
 _LEAST: Final = 2 * DAY  # For which an entry stays, whatever its image says.
 
@@ -136,7 +135,6 @@ def names_of(item: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def origin_of(item: Mapping[str, Any], created: Any) -> Origin:
-    """Return where the record lies that an entry is of, and when it was created."""
     shard, sequence = [*item[SK]["S"].split("#"), ""][:2]
     return Origin(shard, sequence, float(created or 0))
 
@@ -269,7 +267,6 @@ class Quarantine:
         return int(max(latest, min(now + _LEAST, now + self._retention_seconds)))
 
     def item_of(self, delta: Mapping[str, Any], shard: str, entry_id: str, reason: str) -> dict[str, Any]:
-        """Return the item of the entry of a delta that the group's item could not take."""
         key, expires_at = quarantine_key(shard, entry_id), int(self._table.clock() + self._retention_seconds)
         return quarantine_item(key, reason, {DELTA: pack(delta)}, (), expires_at)
 
@@ -309,7 +306,6 @@ def discard(table: Table, entry: Quarantined, plan: Plan, origins: Origins) -> b
 
 
 def _can_count(plan: Plan, origins: Origins, item: Image, now: float) -> bool:
-    """Return whether an entry would count once it is redriven, or its item once its time has come."""
     try:
         folded = fold(plan, [held_by(item, inserted({}, now), origins)])
     except UNREADABLE:

@@ -280,13 +280,11 @@ def note_surplus(table: Table, registry: Registry, names: Iterable[str]) -> Regi
     return replace(registry, entries={**registry.entries, **changes}) if changes else registry
 
 
+Changes: TypeAlias = Iterable[tuple[Entry | None, Entry | None]]
+
+
 def write_registry(
-    table: Table,
-    registry: Registry,
-    changes: Iterable[tuple[Entry | None, Entry | None]],
-    *,
-    attributes: Mapping[str, Any] | None = None,
-    also: Iterable[Any] = (),
+    table: Table, registry: Registry, changes: Changes, *, attributes: Image | None = None, also: Iterable[Any] = ()
 ) -> bool:
     """Change entries that are as they were read, together; and the header, with its serial, if it is given."""
     writes: list[Any] = []

@@ -34,6 +34,7 @@ from dynamodb_counters._items.conversions import EXACT, Number
 from dynamodb_counters._items.schema import CHUNK, COUNTED_IN, ERASED, TTL, TYPE
 from dynamodb_counters.errors import MalformedImageError
 
+Names: TypeAlias = frozenset[str]
 AppliedThrough: TypeAlias = Mapping[GroupRef, str]
 """Per group, the padded sequence number of the last record that its item has applied."""
 Sums: TypeAlias = Mapping[GroupRef, Mapping[str, Number]]
@@ -120,8 +121,6 @@ def fold(
 
 
 class _Folding:
-    __slots__ = ("_applied_through", "_plan", "deltas", "folded")
-
     def __init__(self, plan: Plan, applied_through: AppliedThrough | None) -> None:
         self._plan, self._applied_through = plan, applied_through
         self.folded = Folded()
@@ -156,14 +155,7 @@ class _Folding:
         """Return those of an image; leave one that declarations cannot fold to quarantine, for them alone."""
         failed: dict[str, Exception] = {}
         try:
-            images = change.record["dynamodb"]
-            image = images[image_name]
-            sources = self._plan.sources(image, is_foreign=change.is_foreign)
-            is_last = image_name == NEW or images.get(NEW) is None
-            # Where some items are looked at whatever they are, none without a type is of no source.
-            if not sources and is_last and self._plan.blind and change.is_foreign is None and self._plan.skips(image):
-                self.folded.skipped_types[str(image[TYPE].get("S", ""))] += 1
-            contributions = self._evaluate(sources, change, image_name, failed) if sources else []
+            contributions = self._evaluate(change, image_name, failed)
         except UNFOLDABLE as error:
             self._leave(change, image_name, reason_of(error), tuple(sorted(change.names or ())))
             return []
@@ -174,11 +166,14 @@ class _Folding:
             self._leave(change, image_name, _reasons(failed), tuple(failed))
         return contributions
 
-    def _evaluate(
-        self, sources: Iterable[Source], change: Change, image_name: str, failed: dict[str, Exception]
-    ) -> list[Contribution]:
+    def _evaluate(self, change: Change, image_name: str, failed: dict[str, Exception]) -> list[Contribution]:
         images = change.record["dynamodb"]
-        image = images[image_name]
+        image, new = images[image_name], images.get(NEW)
+        sources = self._plan.sources(image, is_foreign=change.is_foreign)
+        is_last = image_name == NEW or new is None
+        # Where some items are looked at whatever they are, none without a type is of no source.
+        if not sources and is_last and self._plan.blind and change.is_foreign is None and self._plan.skips(image):
+            self.folded.skipped_types[str(image[TYPE].get("S", ""))] += 1
         contributions: list[Contribution] = []
         for source in sources:
             programs = self._programs(source, change, image_name)
@@ -188,7 +183,7 @@ class _Folding:
             elif source.pages is None:
                 contributions += self._shown(source, programs, image, change, failed)
             else:
-                unlike = images.get(OLD if image_name == NEW else NEW)
+                unlike = images.get(OLD) if image_name == NEW else new
                 for index, group in enumerate(source.pages.groups(image, unlike)):
                     errors: dict[str, Exception] = {}
                     remaining = _not_aside(programs, change, f"{image_name}#{index}")
@@ -292,7 +287,6 @@ class _Folding:
     def _leave(
         self, change: Change, name: str, reason: str, names: tuple[str, ...] = (), record: Record | None = None
     ) -> None:
-        """Leave an image to quarantine, or the record that stands for what cannot be folded."""
         record = record or single_image(change.record, name)
         if name in change.aside:
             # What is aside for a declaration is left for the rest.
@@ -326,9 +320,7 @@ def _not_aside(programs: Sequence[Program], change: Change, image_name: str) -> 
     return [program for program in programs if not change.is_aside(image_name, program.layout.name)]
 
 
-def _difference(
-    plus: Iterable[Contribution], minus: Iterable[Contribution]
-) -> tuple[list[Contribution], list[Contribution]]:
+def _difference(plus: list[Contribution], minus: list[Contribution]) -> tuple[list[Contribution], list[Contribution]]:
     """Return contributions without those of both, of which each cancels one: a chunk may contribute one repeatedly."""
     times: dict[Contribution, int] = {}
     for contribution in minus:
@@ -346,7 +338,7 @@ def _reasons(failed: Mapping[str, Exception]) -> str:
     return "; ".join(f"{name}: {reason_of(error)}" for name, error in failed.items())
 
 
-def surplus_of(plan: Plan, changes: Iterable[Change]) -> frozenset[str]:
+def surplus_of(plan: Plan, changes: Iterable[Change]) -> Names:
     """Return the names that go on counting items that expire here: no item shows them later."""
     names: set[str] = set()
     for change in changes:
@@ -368,14 +360,7 @@ def reason_of(error: Exception) -> str:
 
 
 def folded_alone(
-    plan: Plan,
-    names: frozenset[str],
-    image: Image | None,
-    at: float,
-    *,
-    is_foreign: bool | None,
-    keys: Image,
-    origin: str,
+    plan: Plan, names: Names, image: Image | None, at: float, *, is_foreign: bool | None, keys: Image, origin: str
 ) -> Folded:
     """Fold an item by itself, early or late as of a time; `origin` is the stream or the table that it is of."""
     if image is None:
@@ -390,7 +375,7 @@ def sums_of(folded: Folded) -> Sums:
     return {delta.ref: delta.measures for delta in folded.deltas if any(delta.measures.values())}
 
 
-def _folded(plan: Plan, change: Change, names: frozenset[str]) -> Folded:
+def _folded(plan: Plan, change: Change, names: Names) -> Folded:
     restricted = copy(change)
     restricted.names = names if change.names is None else names & change.names
     return fold(plan, [restricted])

@@ -125,7 +125,6 @@ class PageLayout:
         return {_MARK + text: 0, **{self._named(name, text): number for name, number in numbers.items()}}
 
     def group(self, image: Image, group: Sequence[str]) -> Image:
-        """Return the item that a group of a page would be, whether it is in there or not."""
         return self._shown(image, _common(image), self._text(group))
 
     def groups(self, image: Image, unlike: Image | None = None) -> list[Image]:
@@ -252,7 +251,6 @@ class ItemLayout:
         return dict(zip(self._names, self._texts(group), strict=True))
 
     def attributes(self, group: GroupKey, key: dict[str, str]) -> dict[str, Any]:
-        """Return the attributes of a group's item besides its numbers and bookkeeping."""
         attributes: dict[str, Any] = {TYPE: {"S": self.name}}
         if self.ranking is not None:
             shard = _shard_of(f"{key[PK]}\0{key[SK]}", self.ranking.write_shards)

@@ -27,20 +27,16 @@ from dynamodb_counters.errors import MalformedImageError
 MAX_GROUP_BYTES: Final = 8192
 """Longest texts of a group together, in UTF-8 bytes. The item of a hashed key stores them, so that every update pays
 for them, and 400 KB must hold them and any number of watermarks."""
-
 SHORT: Final = MAX_GROUP_BYTES // 4  # Characters that fit whatever they are: none takes more than four bytes.
 
 UNFOLDABLE: Final = (MalformedImageError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """Errors that the compiled functions may raise on an image of any shape."""
 
 Numbers: TypeAlias = tuple[tuple[str, Number], ...]  # To add, each after the attribute's name.
-
 Contribution: TypeAlias = tuple[ItemLayout, GroupKey, Numbers]
 """Addition of one image to one group. A plain tuple, because every record makes one per aggregate."""
-
 ByColumns: TypeAlias = Callable[[Chunk], list[Contribution] | None]
 """All that a chunk contributes; None if its events must be looked at one by one."""
-
 Contribute: TypeAlias = Callable[[Image, float | None], tuple[Contribution, ...] | None]
 """Takes an image and its record's creation time; raises an error if the image lacks what the declaration needs.
 
@@ -174,7 +170,6 @@ def compile_group(fields: tuple[str, ...], *, literal: bool = False) -> Callable
 
 
 def require_storable_group(group: GroupKey) -> GroupKey:
-    """Return a group, unless its texts are too long for its item."""
     texts = [text for text in group if isinstance(text, str)]
     if (size := len("".join(texts).encode())) > MAX_GROUP_BYTES:
         shown = ", ".join(f"{text:.20}…" for text in texts)
@@ -184,7 +179,6 @@ def require_storable_group(group: GroupKey) -> GroupKey:
 
 
 def _compile_groups(declaration: Aggregate) -> Callable[[Image], list[GroupKey]]:
-    # A group per member of a list; several lists multiply.
     fields, limit = declaration.fields, declaration.max_groups
     readers = [texts_reader(field) if field.endswith(LIST_MARK) else text_reader(field) for field in fields]
 

@@ -20,10 +20,8 @@ from dynamodb_counters.errors import MalformedImageError
 Record: TypeAlias = Mapping[str, Any]  # As Lambda delivers it.
 NEW: Final = "NewImage"
 OLD: Final = "OldImage"
-
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-streams.html
 _TTL_PRINCIPAL: Final = "dynamodb.amazonaws.com"
-
 MAX_TTL_AGE: Final = 5 * 365 * 86_400
 """Seconds after which the TTL process leaves an expired item alone, so that a ``ttl`` of other meaning is none.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-before-you-start.html"""
@@ -31,7 +29,6 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-tt
 Aside: TypeAlias = Mapping[str, tuple[frozenset[str] | None, bool]]
 """By image of a record that earlier deliveries put aside: the declarations by which it waits, None for all; and whether
 its own entry is there, beside which is put what else waits of it."""
-
 QuarantinedDelta: TypeAlias = tuple[str, tuple[Any, ...], tuple[tuple[str, Number], ...]]
 """A delta that its item could not take: declaration, group key, and what to add."""
 

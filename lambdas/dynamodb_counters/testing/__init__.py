@@ -190,10 +190,7 @@ class CountersInMemory(Counters):
 
 @contextmanager
 def counters_in_memory(
-    declarations: Iterable[Declarable],
-    *,
-    now: datetime = START,
-    quarantine: Literal["raise", "keep"] = "raise",
+    declarations: Iterable[Declarable], *, now: datetime = START, quarantine: Literal["raise", "keep"] = "raise"
 ) -> Iterator[CountersInMemory]:
     """Count in memory, at once, by the code that runs in Lambda: for the tests of your code.
 
@@ -278,7 +275,6 @@ class MotoTable:
         return [item.to_json()["Attributes"] for item in self._moto.all_items()]
 
     def new_records(self) -> list[Record]:
-        """Return the records that have come since the last call."""
         # What a failed transaction has written is gone with its records: moto puts back the table as it was.
         stored, fresh = self._moto.stream_shard.items, list[Record]()
         created = {"ApproximateCreationDateTime": float(int(self._clock()))}
