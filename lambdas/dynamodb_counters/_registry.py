@@ -129,8 +129,7 @@ def entry_key(name: str) -> dict[str, Any]:
 
 
 def threshold_name(name: str) -> str:
-    """Return a threshold's name in the registry: no declaration has such a name."""
-    return f"threshold {name}"
+    return f"threshold {name}"  # No declaration has such a name.
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +234,11 @@ class Registry:
 
 def read_registry(table: Table, *, is_known: bool = False) -> Registry:
     """Read the header and the names; the names after the header, unless it `is_known` that there is one."""
+    items = {item[SK]["S"]: item for item in table.partition(schema.CHECKPOINT_PREFIX, _HEADER)}
+    header = items.pop(_HEADER, {})
+    registry = Registry(header, {entry.name: entry for entry in map(Entry.of, items.values())})
     # A Query reads no two items at the same time: the header may have come with names that it has passed by.
-    registry = _read(table)
-    return registry if is_known or not registry.is_founded else _read(table)
+    return registry if is_known or not registry.is_founded else read_registry(table, is_known=True)
 
 
 def founded_registry(table: Table) -> Registry:
@@ -245,12 +246,6 @@ def founded_registry(table: Table) -> Registry:
     if not registry.is_founded:
         raise BackfillError("nothing counts the table yet: deploy its aggregator, and wait for a batch")
     return registry
-
-
-def _read(table: Table) -> Registry:
-    items = {item[SK]["S"]: item for item in table.partition(schema.CHECKPOINT_PREFIX, _HEADER)}
-    header = items.pop(_HEADER, {})
-    return Registry(header, {entry.name: entry for entry in map(Entry.of, items.values())})
 
 
 def is_same(entry: Entry, new: Entry) -> bool:
@@ -320,7 +315,6 @@ class NameStates(Remembered):
         return entry is None or entry.is_complete
 
     def _entry(self, declaration: Declaration) -> Entry | None:
-        """Return the entry of a declaration; None if no deployment counts the table."""
         key = entry_key(declaration.name)
         item = self._read(key)
         # Another process may have registered it a moment ago.

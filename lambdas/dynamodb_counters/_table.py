@@ -12,7 +12,7 @@ from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from itertools import count, islice
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, cast
 from zlib import crc32
 
 import botocore
@@ -147,15 +147,13 @@ class Table:
         for _ in self.tries():
             try:
                 with sending_once(self.client):
-                    answer: Any = self.client.update_item(**request)
+                    return dict(self.client.update_item(**request)["Attributes"])
             except (ClientError, BotoCoreError) as error:
                 if may_be_done(error):
                     raise InDoubtError(f"may have been {verb}: the answer was lost: {error}") from error
                 if not may_pass(error):
                     raise
                 failure = error
-            else:
-                return dict(answer["Attributes"])
         raise UnavailableError(f"was not {verb}: {failure}") from failure
 
     def tries(self, times: int | None = TRIES) -> Iterator[int]:
@@ -220,8 +218,7 @@ class Table:
 
 
 def item_of(refusal: ClientError) -> Mapping[str, Any]:
-    answer: dict[str, Any] = dict(refusal.response)
-    return answer.get("Item") or {}
+    return cast("dict[str, Any]", refusal.response).get("Item") or {}
 
 
 class Remembered:
@@ -232,8 +229,7 @@ class Remembered:
 
     @classmethod
     def of_table(cls, table: Table) -> Self:
-        remembered: Self = table.remembered.setdefault(cls, cls(table))
-        return remembered
+        return cast("Self", table.remembered.setdefault(cls, cls(table)))
 
 
 class RetryingClient:
@@ -273,9 +269,8 @@ def make_client(seconds: float = LONGEST_REQUEST) -> DynamoDBClient:
     """Create a client that retries transient errors for so long, with a connection for each thread of a `Table`."""
     # Together a third of a call's CPU time: a user agent built for each call, and a check of arguments that the runtime
     # has built itself.
-    settings = {"user_agent": f"Botocore/{botocore.__version__} dynamodb-counters", "parameter_validation": False}
-    client: DynamoDBClient = make_service_client("dynamodb", seconds, max_pool_connections=CONCURRENCY, **settings)
-    return client
+    options = {"user_agent": f"Botocore/{botocore.__version__} dynamodb-counters", "parameter_validation": False}
+    return cast("DynamoDBClient", make_service_client("dynamodb", seconds, max_pool_connections=CONCURRENCY, **options))
 
 
 def may_pass(error: Exception) -> bool:

@@ -166,8 +166,7 @@ class Looks:
     """When a process looked at the watermarks of items, which it does now and then."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._looked_at: dict[Any, float] = {}
+        self._clock, self._looked_at = clock, dict[Any, float]()
 
     def is_recent(self, key: Any) -> bool:
         return self._looked_at.get(key, 0.0) + PRUNED_EVERY > self._clock()

@@ -105,10 +105,8 @@ def _negated(added: Iterable[Contribution]) -> list[Contribution]:
 def fold(
     plan: Plan, changes: Iterable[Change], applied_through: AppliedThrough | None = None, limit: float = math.inf
 ) -> Folded:
-    """Fold the changes of one shard, in order, until there are so many deltas and unfoldable images.
-
-    With `applied_through`, only those groups, and of each the records after the one that it has applied.
-    """
+    """Fold the changes of one shard, in order, until there are so many deltas and unfoldable images."""
+    # With `applied_through`, only those groups, and of each the records after the one that it has applied.
     folding = _Folding(plan, applied_through)
     folded, deltas = folding.folded, folding.deltas
     with localcontext(EXACT):

@@ -38,10 +38,8 @@ Contribution: TypeAlias = tuple[ItemLayout, GroupKey, Numbers]
 ByColumns: TypeAlias = Callable[[Chunk], list[Contribution] | None]
 """All that a chunk contributes; None if its events must be looked at one by one."""
 Contribute: TypeAlias = Callable[[Image, float | None], tuple[Contribution, ...] | None]
-"""Takes an image and its record's creation time; raises an error if the image lacks what the declaration needs.
-
-It returns None if the image comes too late: the retention of its bucket or group is over.
-"""
+"""Takes an image and its record's creation time; raises an error if the image lacks what the declaration needs, and
+returns None if it comes too late: the retention of its bucket or group is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +68,8 @@ def compile_program(declaration: Declaration) -> Program:
 def compile_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
     # An aggregate's item has its fields and measures under their whole names: "address.city", "tags[]", "price.sum".
     literal = isinstance(declaration.source, Aggregate)
-    where = declaration.where
+    where, fields = declaration.where, declaration.fields
     holds = None if where is None else conditions.compile_condition(where, literal=literal)
-    fields = declaration.fields
     numbers_of = _compile_numbers(declaration.measures, literal=literal)
     has_lists = not literal and any(field.endswith(LIST_MARK) for field in fields)
     groups_of, group_of = _compile_groups(declaration) if has_lists else None, compile_group(fields, literal=literal)
@@ -205,8 +202,7 @@ def compile_measure(name: str, measure: Measure | TimeWeighted, *, literal: bool
         return lambda image: ((total, read(image)), (count, 1))
     if isinstance(measure, Histogram):
         return lambda image: tuple([(attributes[index], 1) for index in measure._bin_indexes(read(image))])
-    cap = None if isinstance(measure, TimeWeighted) else measure.cap
-    if cap is None:
+    if isinstance(measure, TimeWeighted) or (cap := measure.cap) is None:
         return lambda image: ((name, read(image)),)
     return lambda image: ((name, min(read(image), cap)),)
 
@@ -228,8 +224,7 @@ def compile_window(layout: ItemLayout, declaration: Window) -> Contribute:
         [(_, number)] = numbers_of(image)
         if not number:
             return ()
-        when = find_time(image)
-        if when is None:
+        if (when := find_time(image)) is None:
             raise MalformedImageError(f"attribute {declaration.time!r} is missing")
         seconds = event_seconds(when)
         if is_late(seconds, created):
@@ -272,12 +267,10 @@ def _lateness(declaration: Window) -> Callable[[int, float | None], bool]:
 
 
 def looked_back_at(contribute: Contribute, members: Aggregate) -> Contribute:
-    """Return the same contributions, and those to the next stretch that looks back at them.
-
-    A unit of an active member that lies less than the longest span before the end of a page's stretch counts in the
-    next page, too. So each page shows the gaps of its own units, and a change of it changes those of the units around:
-    contribution of the new image less that of the old one, as for any other item.
-    """
+    """Return the same contributions, and those to the next stretch that looks back at them."""
+    # A unit of an active member that lies less than the longest span before the end of a page's stretch counts in the
+    # next page, too. So each page shows the gaps of its own units, and a change of it changes those of the units
+    # around: contribution of the new image less that of the old one, as for any other item.
     stretch_field, unit_field = members.fields[-2:]
     units, longest, tier = int(parts_of(stretch_field)[1][:-1]), members._longest, tier_of(unit_field)
     assert tier is not None

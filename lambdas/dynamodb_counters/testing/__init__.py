@@ -150,7 +150,6 @@ class CountersInMemory(Counters):
         return client, tables
 
     def _start(self, declarations: tuple[Declaration, ...]) -> None:
-        """Let the aggregator count what is written from now on."""
         client = _session().client("dynamodb", config=_CONFIG)
         table = Table(self.table_name, client, self.clock, lambda _: None, threads=1)
         source = table_of(self._tables[-1].stream_arn) if len(self._tables) > 1 else None
