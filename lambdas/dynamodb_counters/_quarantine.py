@@ -12,15 +12,16 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from typing import Any, Final
 
+from dynamodb_counters._fold import records
 from dynamodb_counters._fold.fold import Unfoldable, fold
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import MAX_TTL_AGE, NEW, OLD, Aside, Change, Origin, Origins, Record, inserted
+from dynamodb_counters._fold.records import NEW, OLD, Aside, Change, Origin, Origins, Record
 from dynamodb_counters._items import schema
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import base64_text, binary, parse_number
@@ -33,17 +34,14 @@ STATE: Final = "state"
 WAITING: Final = "waiting"
 REDRIVEN: Final = "released"
 DISCARDED: Final = "discarded"
-PROVISIONAL: Final = "provisional"
-"""A backfill has met the image: it waits once that is known to be what the baseline lacks."""
-STATES: Final = {WAITING: "waiting", REDRIVEN: "redriven", DISCARDED: "discarded"}
-"""States that a person sees, by how they are stored."""
+PROVISIONAL: Final = "provisional"  # A backfill has met it: it waits once it is known to be what the baseline lacks.
+STATES: Final = {WAITING: "waiting", REDRIVEN: "redriven", DISCARDED: "discarded"}  # What a person sees of them.
 
 CHANGED_AT: Final = "changed_at"  # When an entry was redriven or discarded.
 REASON: Final = "reason"
 RECORD: Final = "record"
 DELTA: Final = "sum"
 NAMES: Final = "names"  # The declarations that an image waits for; an entry without is one of all.
-
 PARTITIONS: Final = tuple(f"{schema.QUARANTINE_PREFIX}{number}" for number in range(32))
 MAX_REASON: Final = 1000
 # An item is 400 KB at most; keys, reason and bookkeeping take the rest.
@@ -53,17 +51,12 @@ _PLAIN_BYTES: Final = 32_000
 
 UNREADABLE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zlib.error)
 """Errors of reading an item that was edited by hand."""
-
-_WAITING: Final = {TYPE: {"S": QUARANTINE}, STATE: {"S": WAITING}}
-_REDRIVEN: Final = {**_WAITING, STATE: {"S": REDRIVEN}}
-_IMAGE: Final = re.compile(r"#(\d{40})#((?:NewImage|OldImage)(?:#\d{1,7})?)(#[0-9a-f]{8})?$")
-"""End of the sort key of an image's entry."""
+WAITING_ITEM: Final = {TYPE: {"S": QUARANTINE}, STATE: {"S": WAITING}}
+_REDRIVEN: Final = {**WAITING_ITEM, STATE: {"S": REDRIVEN}}
+_IMAGE: Final = re.compile(r"#(\d{40})#((?:NewImage|OldImage)(?:#\d{1,7})?)(#[0-9a-f]{8})?$")  # Of sort keys.
 _AFTER: Final = "~"  # After every sequence number.
-
-PREFIX: Final = "aws/lambda/"
-"""Lambda's objects: the prefix, the mapping's id, the shard, the date, the time and something random."""
-MOST_BYTES: Final = 4_000_000
-"""Nothing is counted after so many, for 500 read units: what waits then is a lower bound."""
+PREFIX: Final = "aws/lambda/"  # Of Lambda's objects, before the mapping's id, the shard, date, time and random text.
+MOST_BYTES: Final = 4_000_000  # Nothing is counted after so many, for 500 read units: what waits is a lower bound.
 _PAGE, _MOST_PAGES = 50, 10
 RETENTION: Final = 90 * DAY  # Of what an operator's command has put there.
 _LEAST: Final = 2 * DAY  # For which an entry stays, whatever its image says.
@@ -102,19 +95,16 @@ class Quarantined:
 
 
 def quarantine_key(shard: str, entry_id: str) -> dict[str, Any]:
-    return {PK: {"S": _partition_of(shard)}, SK: {"S": f"{shard}#{entry_id}"}}
-
-
-def _partition_of(shard: str) -> str:
     # Those of a shard lie together, to be looked up at once: a shard has no more records than a key takes entries.
-    return PARTITIONS[zlib.crc32(shard.encode()) % len(PARTITIONS)]
+    partition = PARTITIONS[zlib.crc32(shard.encode()) % len(PARTITIONS)]
+    return {PK: {"S": partition}, SK: {"S": f"{shard}#{entry_id}"}}
 
 
 def quarantine_item(
     key: Mapping[str, Any], reason: str, content: Mapping[str, Any], names: Sequence[str], expires_at: int
 ) -> dict[str, Any]:
     """Return the typed item of an entry; `content` is the attribute that holds the record or the delta."""
-    item = {**key, **_WAITING, TTL: {"N": str(expires_at)}, REASON: {"S": reason[:MAX_REASON]}}
+    item = {**key, **WAITING_ITEM, TTL: {"N": str(expires_at)}, REASON: {"S": reason[:MAX_REASON]}}
     return {**item, **({NAMES: {"SS": list(names)}} if names else {}), **content}
 
 
@@ -144,7 +134,7 @@ def redriven_item(change: Mapping[str, Any]) -> Image | None:
     new, old = change.get("NewImage"), change.get("OldImage")
     if not isinstance(new, dict) or not isinstance(old, dict):
         return None
-    return new if new.items() >= _REDRIVEN.items() and old.items() >= _WAITING.items() else None
+    return new if new.items() >= _REDRIVEN.items() and old.items() >= WAITING_ITEM.items() else None
 
 
 def pack(content: Mapping[str, Any]) -> dict[str, str | bytes]:
@@ -221,9 +211,7 @@ def aside_by_sequence(entries: Iterable[Image]) -> Mapping[str, Aside]:
 class Quarantine:
     """The quarantine of one table: entries stay for `retention_seconds`, or as long as the item's own `ttl_of` says."""
 
-    def __init__(
-        self, table: Table, retention_seconds: float, ttl_of: Callable[[Record], str | None] = lambda _: TTL
-    ) -> None:
+    def __init__(self, table: Table, retention_seconds: float, ttl_of: records.TtlOf = lambda _: TTL) -> None:
         self._table, self._retention_seconds, self._ttl_of = table, retention_seconds, ttl_of
         self._aside: dict[str, tuple[str, Mapping[str, Aside]]] = {}
         """By shard: from which record on it is known what was put aside, and what, by sequence number."""
@@ -233,15 +221,15 @@ class Quarantine:
         # Once per shard and process: what this one meets later, it meets with its own code.
         since, aside = self._aside.get(shard, (_AFTER, {}))
         if changes[0].sequence < since:
-            since, pk = changes[0].sequence, _partition_of(shard)
-            ends = {":pk": pk, ":first": f"{shard}#{since}", ":last": f"{shard}#{_AFTER}"}
+            since = changes[0].sequence
+            first, last = quarantine_key(shard, since), quarantine_key(shard, _AFTER)
             request: dict[str, Any] = {
                 "KeyConditionExpression": f"{PK} = :pk AND {SK} BETWEEN :first AND :last",
-                "ExpressionAttributeValues": {name: {"S": text} for name, text in ends.items()},
+                "ExpressionAttributeValues": {":pk": first[PK], ":first": first[SK], ":last": last[SK]},
                 "ProjectionExpression": f"{SK}, #names",
                 "ExpressionAttributeNames": {"#names": NAMES},
             }
-            aside = aside_by_sequence(self._table.partition(pk, **request))
+            aside = aside_by_sequence(self._table.partition(first[PK]["S"], **request))
             self._aside[shard] = since, aside
         if aside:
             for change in changes:
@@ -263,7 +251,7 @@ class Quarantine:
         now, ttl = self._table.clock(), self._ttl_of(record) or ""
         images = [record["dynamodb"].get(name) or {} for name in (NEW, OLD)]
         expiries = [float(image[ttl]["N"]) for image in images if "N" in image.get(ttl, {})]
-        latest = min([now + self._retention_seconds, *(at for at in expiries if at > now - MAX_TTL_AGE)])
+        latest = min([now + self._retention_seconds, *(at for at in expiries if at > now - records.MAX_TTL_AGE)])
         return int(max(latest, min(now + _LEAST, now + self._retention_seconds)))
 
     def item_of(self, delta: Mapping[str, Any], shard: str, entry_id: str, reason: str) -> dict[str, Any]:
@@ -271,7 +259,6 @@ class Quarantine:
         return quarantine_item(key, reason, {DELTA: pack(delta)}, (), expires_at)
 
     def put(self, item: dict[str, Any]) -> bool:
-        """Put an entry; return whether there was none of its key."""
         return self._table.write("put_item", **put_as_seen(self._table.name, item, {}, ()))
 
 
@@ -307,7 +294,7 @@ def discard(table: Table, entry: Quarantined, plan: Plan, origins: Origins) -> b
 
 def _can_count(plan: Plan, origins: Origins, item: Image, now: float) -> bool:
     try:
-        folded = fold(plan, [held_by(item, inserted({}, now), origins)])
+        folded = fold(plan, [held_by(item, records.inserted({}, now), origins)])
     except UNREADABLE:
         return False
     return bool(folded.deltas or folded.early)

@@ -37,13 +37,13 @@ from dynamodb_counters._items.schema import PK, SK, bookkeeping_item, put_as_see
 from dynamodb_counters._table import Remembered, Table
 from dynamodb_counters.errors import BackfillError, CountersError, InvalidArgumentError, UncountedError
 
+Changes: TypeAlias = "Iterable[tuple[Entry | None, Entry | None]]"  # What was read, and what is to be; None: nothing.
 State: TypeAlias = Literal["waiting", "filling", "complete", "stale"]
 WAITING: Final = "waiting"
 FILLING: Final = "filling"
 COMPLETE: Final = "complete"
 STALE: Final = "stale"
 COUNTING: Final = (FILLING, COMPLETE, STALE)  # States of names that every process folds.
-
 _HEADER: Final = "DECLARED"
 _ENTRY: Final = "DECLARED#"
 # Attributes of the header.
@@ -51,9 +51,7 @@ SOURCE: Final = "source"  # The ARN of the source table, if the aggregator has o
 DECLARED: Final = "declared"  # What the process declares that began last: with all that events require.
 RUNS: Final = "runs"  # The open verifications.
 _SERIAL: Final = "serial"  # Changes with every name: names that contradict each other are not registered at once.
-
 _COMPARED: Final = ("state", "at", "since", "run", "dropped", "fresh", "surplus")
-
 _LAYOUT: Final = "layout"
 _PART_OF_TENANT: Final = key_template("{part}#{tenant}", schema.MAX_SK_BYTES, "pk")
 _MOST_PAGES: Final = 100_000  # That a process knows the levels of.
@@ -242,8 +240,7 @@ def read_registry(table: Table, *, is_known: bool = False) -> Registry:
 
 
 def founded_registry(table: Table) -> Registry:
-    registry = read_registry(table)
-    if not registry.is_founded:
+    if not (registry := read_registry(table)).is_founded:
         raise BackfillError("nothing counts the table yet: deploy its aggregator, and wait for a batch")
     return registry
 
@@ -273,9 +270,6 @@ def note_surplus(table: Table, registry: Registry, names: Iterable[str]) -> Regi
         table.write("update_item", **update_as_seen(table.name, key, typed_values({"surplus": True}), {PK: key[PK]}))
     changes = {name: replace(entry, surplus=True) for name, entry in entries.items()}
     return replace(registry, entries={**registry.entries, **changes}) if changes else registry
-
-
-Changes: TypeAlias = Iterable[tuple[Entry | None, Entry | None]]
 
 
 def write_registry(
@@ -426,10 +420,10 @@ class PageLevels(Remembered):
         super().__init__(table)
         self._levels: dict[tuple[str, str, int], int] = {}
         self._latest: dict[tuple[str, str], int] = {}
+        # Pages whose level is known to be less only because another one is not there.
         self._guessed: set[tuple[str, str, int]] = set()
-        """Pages whose level is known to be less only because another one is not there."""
+        # Pages that are not there, though the page that each has split off from says so.
         self._lost: set[tuple[str, str, int]] = set()
-        """Pages that are not there, though the page that each has split off from says so."""
 
     def clear(self) -> None:
         """Forget all pages, as a name may have been emptied and filled anew."""
@@ -448,11 +442,9 @@ class PageLevels(Remembered):
         return Page(shelf, first, level, (name, shelf, first) in self._lost)
 
     def learn(self, name: str, page: Page, item: Mapping[str, Any] | None) -> bool:
-        """Take note of a page that was read; return whether it is there at the level that was guessed.
-
-        The page of level 0 is there before its first update. One that is not there, though it has split off, has
-        expired, or a restore lacks it: the next update creates it.
-        """
+        """Take note of a page that was read; return whether it is there at the level that was guessed."""
+        # The page of level 0 is there before its first update. One that is not there, though it has split off, has
+        # expired, or a restore lacks it: the next update creates it.
         place = (name, page.shelf, page.first)
         if item or not page.first:
             self._lost.discard(place)

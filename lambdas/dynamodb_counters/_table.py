@@ -34,10 +34,8 @@ _MOST_DOUBLINGS: Final = 10
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
 STATEMENTS_PER_CALL: Final = 25
 MAX_STATEMENT_CHARACTERS: Final = 8192
-
 T = TypeVar("T")
 R = TypeVar("R")
-
 _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
 _is_sent_once: ContextVar[bool] = ContextVar("is_sent_once", default=False)
 
@@ -138,10 +136,8 @@ class Table:
         return True
 
     def update_once(self, request: Mapping[str, Any], verb: str) -> Mapping[str, Any]:
-        """Return the item after an update, which is sent again only where the table refused it, so never done twice.
-
-        `InDoubtError` if its answer is lost; the refusal of its condition is the client's.
-        """
+        """Return the item after an update, which is sent again only where the table refused it, so never done twice."""
+        # `InDoubtError` if its answer is lost; the refusal of its condition is the client's.
         request = {**request, "ReturnValues": "ALL_NEW", "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
         failure: Exception | None = None
         for _ in self.tries():
@@ -157,11 +153,9 @@ class Table:
         raise UnavailableError(f"was not {verb}: {failure}") from failure
 
     def tries(self, times: int | None = TRIES) -> Iterator[int]:
-        """Count tries from 0, with a pause of growing, random length before each but the first ("full jitter").
-
-        There is always a first try, and none after the deadline.
-        https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
-        """
+        """Count tries from 0, with a pause of growing, random length before each but the first ("full jitter")."""
+        # There is always a first try, and none after the deadline.
+        # https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
         for number in count() if times is None else range(times):
             if number:
                 longest = _assumptions.FIRST_PAUSE * 2 ** min(number, _MOST_DOUBLINGS)
@@ -183,10 +177,8 @@ class Table:
         return list(zip(items, self.each(attempt, items), strict=True))
 
     def each(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """Return the results, in the order of the items; raise an error once no thread works any more.
-
-        A thread that outlived its invocation would be frozen with it, and go on in one that comes much later.
-        """
+        """Return the results, in the order of the items; raise an error once no thread works any more."""
+        # A thread that outlived its invocation would be frozen with it, and go on in one that comes much later.
         # Threads that take what is next leave no gaps behind them, and cost less than a task per item.
         queue, results, errors = enumerate(items), dict[int, R](), list[BaseException]()
 
@@ -233,11 +225,9 @@ class Remembered:
 
 
 class RetryingClient:
-    """The client of invocations, each of which ends at its deadline.
+    """The client of invocations: it repeats requests while what they meet may pass, and while there is time."""
 
-    Requests are repeated while what they meet may pass, such as throttling, and while there is time. A batch that
-    failed instead would be delivered again, and cut in two: more writes for a table that is busy.
-    """
+    # A batch that failed instead would be delivered again, and cut in two: more writes for a table that is busy.
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -318,10 +308,8 @@ def _raise_in_doubt(response: Any, caught_exception: Exception | None, operation
 
 
 def make_service_client(service: str, seconds: float = LONGEST_REQUEST, **settings: Any) -> Any:
-    """Create a client as boto3.client makes it, without its import, for which a cold start would wait.
-
-    Its requests end within so many seconds: as many tries of 3 s as fit, or a shorter one.
-    """
+    """Create a client whose requests end within so many seconds: as many tries of 3 s as fit, or a shorter one."""
+    # As boto3.client makes it, without its import, for which a cold start would wait.
     longest = min(LONGEST_TRY, seconds)
     config = Config(
         connect_timeout=longest / 3,

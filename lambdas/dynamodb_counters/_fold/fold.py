@@ -35,8 +35,7 @@ from dynamodb_counters._items.schema import CHUNK, COUNTED_IN, ERASED, TTL, TYPE
 from dynamodb_counters.errors import MalformedImageError
 
 Names: TypeAlias = frozenset[str]
-AppliedThrough: TypeAlias = Mapping[GroupRef, str]
-"""Per group, the padded sequence number of the last record that its item has applied."""
+AppliedThrough: TypeAlias = Mapping[GroupRef, str]  # The padded number of the last record that each item has applied.
 Sums: TypeAlias = Mapping[GroupRef, Mapping[str, Number]]
 
 

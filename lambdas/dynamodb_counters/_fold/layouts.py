@@ -39,30 +39,25 @@ _CODES: Final = 36**2  # Units of time that two digits distinguish, in a page of
 _DIGITS: Final = string.digits + string.ascii_lowercase
 _KEPT: Final = GROUP_KEPT - WIDE_MARGIN  # Seconds after its closing time for which a group is surely there.
 _MOST_ADDED: Final = 200  # Attributes of a page that one request changes: its expression has at most 4 KB.
-_MOST_CHARACTERS: Final = 3 * WRITE_UNIT_BYTES
-"""Longest names of these together: to split their page after the update costs more than before it."""
-
+_MOST_CHARACTERS: Final = 3 * WRITE_UNIT_BYTES  # Of their names: to split the page after the update costs more.
 UNDATED: Final = "the record lacks ApproximateCreationDateTime, which distinguishes late from early"
 
 GroupKey: TypeAlias = tuple[Any, ...]
 """Texts of the group's fields; a window's end in the letter of the tier and the number of the bucket."""
-GroupRef: TypeAlias = tuple[str, GroupKey]
-"""Identifies a group before its key is rendered: declaration name and group key."""
+GroupRef: TypeAlias = tuple[str, GroupKey]  # Names a group before its key is rendered: declaration name, group key.
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page: its shelf, the first hash that lies in it, and its level.
+    """A page: its shelf, the first hash that lies in it, and its level."""
 
-    A shelf is what groups that share pages have in common: their partition key, and after a NUL the texts of their
-    first sort key fields, if they share these, too.
-    """
-
+    # What groups that share pages have in common: their partition key, and after a NUL the texts of their first sort
+    # key fields, if they share these, too.
     shelf: str
     first: int = 0
     level: int = 0
+    # Whether it is not there, though the page that it has split off from says so: the next update creates it.
     is_lost: bool = False
-    """Whether it is not there, though the page that it has split off from says so: the next update creates it."""
 
     @property
     def pk(self) -> str:
@@ -76,20 +71,16 @@ class Page:
 
     @property
     def end(self) -> int:
-        """The first hash after it."""
         return self.first + (1 << BITS - self.level)
 
 
 class PageLayout:
     def __init__(self, aggregate: Aggregate) -> None:
-        self.name = aggregate.name
-        self._pk, self._sk = aggregate._pk_template, aggregate._sk_template
+        self.name, self._sk, self._shelved = aggregate.name, aggregate._sk_template, aggregate._shelved
         self._prefix = f"{schema.PAGE_PREFIX}{self.name}#"
-        self._shelved = aggregate._shelved
         self._own_indexes = [aggregate.fields.index(field) for field in self._sk.fields[self._shelved :]]
         self._longest, self._unit = aggregate._longest, tier_of(aggregate.fields[-1]) if aggregate._longest else None
-        self.is_whole = self._unit is not None
-        """Whether a page never splits: what counts it looks at all of its groups together."""
+        self.is_whole = self._unit is not None  # A page never splits: what counts it looks at all groups together.
         self._marks = {aggregate._attributes[0]: _MARK}
         for index, name in enumerate(aggregate._attributes):
             self._marks.setdefault(name, chr(ord("a") + index) + _MARK)
@@ -100,7 +91,6 @@ class PageLayout:
         return {PK: f"{page.pk}{PARTITION_MARK}{digits[0]}", SK: self._prefix + sk}
 
     def shelf(self, pk: str, texts: Sequence[str]) -> str:
-        """Return the shelf of groups, by the partition key of their items and the texts of their sort keys."""
         return _SHELF.join([pk, "#".join(map(escape, texts[: self._shelved]))]) if self._shelved else pk
 
     def _text(self, group: Sequence[str]) -> str:
@@ -299,8 +289,7 @@ class ItemLayout:
 def group_of_item(declaration: Declaration, item: Image) -> GroupKey | None:
     """Return the group of an item; None if its key does not show it, as that of another declaration."""
     try:
-        values = values_of(declaration, item)
-        if values is None or isinstance(declaration, Aggregate):
+        if (values := values_of(declaration, item)) is None or isinstance(declaration, Aggregate):
             return None if values is None else tuple(values.values())
         place = declaration._sk_template.parse(item[SK]["S"])
         tier = BY_LETTER[place[TIER_FIELD]]
@@ -310,11 +299,9 @@ def group_of_item(declaration: Declaration, item: Image) -> GroupKey | None:
 
 
 def closing_times(fields: Sequence[str], retention: timedelta) -> Callable[[Sequence[Any]], float]:
-    """Return a function of a group: the epoch second from which on nothing counts in it, read from its key.
-
-    The fold drops what was created later, so every delivery of a record is judged alike. The group's item is deleted
-    when no delivery can count in it any more: one that came after would count a member a second time.
-    """
+    """Return a function of a group: the epoch second from which on nothing counts in it, read from its key."""
+    # The fold drops what was created later, so every delivery of a record is judged alike. The group's item is deleted
+    # when no delivery can count in it any more: one that came after would count a member a second time.
     [(index, tier)] = [(index, tier) for index, field in enumerate(fields) if (tier := tier_of(field)) is not None]
     seconds = retention.total_seconds()
     return lambda group: _end(tier, group[index]) + seconds
@@ -322,12 +309,11 @@ def closing_times(fields: Sequence[str], retention: timedelta) -> Callable[[Sequ
 
 def require_kept(aggregate: Aggregate, texts: Mapping[str, str], now: float) -> None:
     """Refuse a group, known as far as its texts, whose item TTL may have deleted: it would read as 0."""
-    retention, name = aggregate.retention, aggregate.name
-    if retention is None:
+    if (retention := aggregate.retention) is None:
         return
     field, tier = next((field, tier) for field in aggregate.fields if (tier := tier_of(field)) is not None)
     if field in texts and _end(tier, texts[field]) + retention.total_seconds() <= now - _KEPT:
-        allowed = f"a {tier.name} whose retention, {retention}, is not over: {name!r} keeps no other"
+        allowed = f"a {tier.name} whose retention, {retention}, is not over: {aggregate.name!r} keeps no other"
         raise InvalidArgumentError(field, texts[field], allowed)
 
 

@@ -28,6 +28,7 @@ MAX_GROUP_BYTES: Final = 8192
 """Longest texts of a group together, in UTF-8 bytes. The item of a hashed key stores them, so that every update pays
 for them, and 400 KB must hold them and any number of watermarks."""
 SHORT: Final = MAX_GROUP_BYTES // 4  # Characters that fit whatever they are: none takes more than four bytes.
+_ZERO: Final = {"N": "0"}
 
 UNFOLDABLE: Final = (MalformedImageError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """Errors that the compiled functions may raise on an image of any shape."""
@@ -316,16 +317,12 @@ class ActivePages(PageLayout):
         return units
 
 
-_ZERO: Final = {"N": "0"}
-
-
 @dataclass(slots=True)
 class Source:
     holds: Predicate | None = None  # Of an untyped item, as it is shown; None where its type decides, or for all.
     show: Callable[[Image], Image | None] | None = None  # How an item looks to those that count it; None: as it is.
     ttl: str | None = TTL
-    looks_at_type: bool = False
-    """Whether its condition names the attribute in which other code, too, keeps the type of an item."""
+    looks_at_type: bool = False  # Its condition names the attribute in which other code, too, keeps an item's type.
     programs: list[Program] = field(default_factory=list)
     insert_is_counted: bool = False  # By the transaction that inserts such an item.
     packs: str = ""  # The event of which such an item holds many.
@@ -352,8 +349,7 @@ class Plan:
         layouts = [program.layout for program in self.programs.values()]
         self.armed = {layout.name: layout for layout in layouts if getattr(layout.declaration, "_thresholds", ())}
         """The aggregates that thresholds watch, by name."""
-        self.armed_since = since or {}
-        """From which records on a threshold watches, in seconds since 1970, by its name."""
+        self.armed_since = since or {}  # By a threshold's name: since when it watches, in seconds since 1970.
         self._by_type: dict[str, tuple[Source, ...]] = {}
         self._untyped: dict[str, Source] = {}
         self._names = set(self.programs)

@@ -18,6 +18,7 @@ from dynamodb_counters._items.schema import CHUNK, ERASED, PK, SEQUENCE_DIGITS, 
 from dynamodb_counters.errors import MalformedImageError
 
 Record: TypeAlias = Mapping[str, Any]  # As Lambda delivers it.
+TtlOf: TypeAlias = Callable[[Record], str | None]  # Names the attribute of a record's item with its TTL.
 NEW: Final = "NewImage"
 OLD: Final = "OldImage"
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-streams.html
@@ -51,8 +52,7 @@ class Change:
     _: KW_ONLY
     delta: QuarantinedDelta | None = None  # What a redrive adds instead of images.
     names: frozenset[str] | None = None  # The declarations that count it; None for all.
-    is_foreign: bool | None = None
-    """Whether its item lies in a source table or in the table of the counts; None if they are one table."""
+    is_foreign: bool | None = None  # Its item lies in a source table, not that of the counts; None if they are one.
     failure: str = ""  # Why what was redriven cannot be read.
     origin: Origin | None = None  # The record that was put aside; None of a delivered one.
     aside: Aside = field(default_factory=dict)
@@ -161,7 +161,7 @@ class Origins:
             return name
         return f"{name}@{self._source.rpartition('/')[2]}"
 
-    def ttl_of(self, declarations: Iterable[Declaration]) -> Callable[[Mapping[str, Any]], str | None]:
+    def ttl_of(self, declarations: Iterable[Declaration]) -> TtlOf:
         sources = [declaration.source for declaration in declarations]
         [foreign, *_] = [source._table_keys.ttl for source in sources if isinstance(source, Items)] or [None]
         return lambda record: foreign if self.is_foreign(record) else TTL

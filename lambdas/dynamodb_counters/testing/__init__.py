@@ -11,8 +11,8 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from functools import cache, partial
-from typing import Any, Final, Literal
+from functools import partial
+from typing import Any, Final, Literal, cast
 
 import boto3
 from botocore.config import Config
@@ -22,8 +22,8 @@ from counters_lambda.counting.crossings import crossing_details
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declarable, Declaration, Items, TableKeys, flatten, require_consistent
 from dynamodb_counters._fold.records import MAX_TTL_AGE, Record, table_of
-from dynamodb_counters._items.schema import CROSSING, LEADERBOARD, PK, QUARANTINE, RANKING_INDEX, SCORE, SK, TYPE
-from dynamodb_counters._quarantine import STATE, WAITING, Quarantined, read_quarantine_item
+from dynamodb_counters._items.schema import CROSSING, LEADERBOARD, PK, RANKING_INDEX, SCORE, SK, TYPE
+from dynamodb_counters._quarantine import WAITING_ITEM, Quarantined, read_quarantine_item
 from dynamodb_counters._table import Table
 from dynamodb_counters._tiers import DAY
 from dynamodb_counters.errors import CountersError, InvalidArgumentError
@@ -40,8 +40,8 @@ __all__ = ["CountersInMemory", "QuarantinedRecordsError", "TestClock", "counters
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _LISTED: Final = 5
-_WAITING: Final = {TYPE: {"S": QUARANTINE}, STATE: {"S": WAITING}}
 _REGION: Final = "us-east-1"
+_SESSION: Final = boto3.Session("testing", "testing", region_name=_REGION)
 _INDEX: Final = {
     "IndexName": RANKING_INDEX,
     "Projection": {"ProjectionType": "KEYS_ONLY"},
@@ -120,7 +120,7 @@ class CountersInMemory(Counters):
 
         What it writes is counted at once. Keys are strings here.
         """
-        resource = _session().resource("dynamodb", config=_CONFIG).Table(self._tables[-1].name)
+        resource = _SESSION.resource("dynamodb", config=_CONFIG).Table(self._tables[-1].name)
         self._count_writes_of(resource.meta.client)
         return resource
 
@@ -141,8 +141,7 @@ class CountersInMemory(Counters):
         return crossing_details(item for item in self._tables[0].items() if item.get(TYPE) == {"S": CROSSING})
 
     def _open(self, keys: TableKeys | None) -> tuple[Any, Sequence[Any]]:
-        """Return a client, and the table of the counts with the source table if there is one."""
-        client = _session().client("dynamodb", config=_CONFIG)
+        client = _SESSION.client("dynamodb", config=_CONFIG)
         tables = [MotoTable(client, (PK, SK), "ttl", self.clock)]
         if keys is not None:
             names = tuple(name for name in (keys.partition_key, keys.sort_key) if name is not None)
@@ -150,7 +149,7 @@ class CountersInMemory(Counters):
         return client, tables
 
     def _start(self, declarations: tuple[Declaration, ...]) -> None:
-        client = _session().client("dynamodb", config=_CONFIG)
+        client = _SESSION.client("dynamodb", config=_CONFIG)
         table = Table(self.table_name, client, self.clock, lambda _: None, threads=1)
         source = table_of(self._tables[-1].stream_arn) if len(self._tables) > 1 else None
         make = partial(Aggregator, table, declarations, quarantine_retention_seconds=14 * DAY, single_shard=True)
@@ -182,7 +181,7 @@ class CountersInMemory(Counters):
             while (due := min(table.next_expiry(self.clock()) for table in self._tables)) <= until:
                 self.clock._seconds = due  # noqa: SLF001
                 items = [item for table in self._tables for item in table.expire(due)]
-                self._expired += [read_quarantine_item(item) for item in items if item.items() >= _WAITING.items()]
+                self._expired += [read_quarantine_item(item) for item in items if item.items() >= WAITING_ITEM.items()]
                 self._catch_up()
             self.clock._seconds = until  # noqa: SLF001
 
@@ -237,11 +236,6 @@ def checked(declarations: Iterable[Declarable], quarantine: str) -> tuple[Declar
     return flat
 
 
-@cache
-def _session() -> boto3.Session:
-    return boto3.Session("testing", "testing", region_name=_REGION)
-
-
 class MotoTable:
     """A table with a stream of one shard, under a new name; that of the counts has its index."""
 
@@ -267,8 +261,7 @@ class MotoTable:
     @property
     def _moto(self) -> Any:
         """Look up the table: after a failed transaction, moto has another object in its place."""
-        backend: Any = dynamodb_backends[DEFAULT_ACCOUNT_ID][_REGION]
-        return backend.tables[self.name]
+        return cast("Any", dynamodb_backends[DEFAULT_ACCOUNT_ID][_REGION]).tables[self.name]
 
     def items(self) -> list[dict[str, Any]]:
         return [item.to_json()["Attributes"] for item in self._moto.all_items()]
