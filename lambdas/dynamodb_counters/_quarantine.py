@@ -2,7 +2,6 @@
 
 A redrive changes the state of the quarantine item. The stream record of that change stands for what the item holds, so
 it is folded and committed like any record: exactly once, however often it is requested or delivered.
-
 A discarded entry is never counted. Nothing else knows of it: its item cannot be folded either, when it is
 scanned or deleted, so an entry that can be, now or later, is refused.
 """

@@ -227,8 +227,6 @@ class Remembered:
 class RetryingClient:
     """The client of invocations: it repeats requests while what they meet may pass, and while there is time."""
 
-    # A batch that failed instead would be delivered again, and cut in two: more writes for a table that is busy.
-
     def __init__(self, table: Table) -> None:
         self._table = table
 
@@ -242,6 +240,7 @@ class RetryingClient:
         return call
 
     def _send(self, name: str, request: dict[str, Any]) -> Any:
+        # A batch that failed instead would be delivered again, and cut in two: more writes for a table that is busy.
         failure: Exception = TimeoutError("the invocation's time is nearly up")
         for _ in self._table.tries(None):
             if not self.has_time():

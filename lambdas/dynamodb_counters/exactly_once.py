@@ -22,7 +22,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from decimal import Context, Decimal, Inexact, InvalidOperation, localcontext
 from functools import lru_cache
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from dynamodb_counters.errors import CheckpointError, CommitError, InvalidArgumentError
@@ -151,7 +150,7 @@ def update_request(
 
 def prune_request(table: str, key: _Item, item: _Item, watermarks: Iterable[str]) -> dict[str, Any]:
     """Return arguments of UpdateItem: remove the first of some watermarks, if none of these has moved meanwhile."""
-    names = {f"#{index}": name for index, name in enumerate(islice(watermarks, MOST_PRUNED))}
+    names = {f"#{index}": name for index, name in enumerate(list(watermarks)[:MOST_PRUNED])}
     return {
         "TableName": table,
         "Key": key,

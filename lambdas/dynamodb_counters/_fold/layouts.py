@@ -25,7 +25,7 @@ from dynamodb_counters._declarations.groups import Key, typed_key, values_of
 from dynamodb_counters._items import schema
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import Number, escape, typed_number, unescape
-from dynamodb_counters._items.keys import HASH_MARKER, is_hashed, tier_of
+from dynamodb_counters._items.keys import is_hashed, tier_of
 from dynamodb_counters._items.schema import LEVEL, PK, SK, TYPE, VERSION, WRITE_UNIT_BYTES
 from dynamodb_counters._tiers import BY_LETTER, TOTAL, Tier
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
@@ -94,7 +94,6 @@ class PageLayout:
         return _SHELF.join([pk, "#".join(map(escape, texts[: self._shelved]))]) if self._shelved else pk
 
     def _text(self, group: Sequence[str]) -> str:
-        """Return the text by which a group differs from others in its page."""
         if self._unit is not None:
             # Two digits: its number since 1970 modulo 1,296 in base 36.
             high, low = divmod(self._unit.parse(group[-1]) % _CODES, len(_DIGITS))
@@ -228,8 +227,7 @@ class ItemLayout:
         return self.pages.shelf(key[PK], [group[index] for index in self._sk_indexes]), hash_of(key[SK])
 
     def keys(self, group: GroupKey) -> list[Key]:
-        texts = self._texts(group)
-        return [typed_key(self._rendered((*texts, str(shard)))) for shard in range(self._shards)]
+        return [typed_key(self._rendered((*self._texts(group), str(shard)))) for shard in range(self._shards)]
 
     def _rendered(self, texts: Sequence[str]) -> dict[str, str]:
         pk = self._pk.render_texts([texts[index] for index in self._pk_indexes])
@@ -246,9 +244,8 @@ class ItemLayout:
             shard = _shard_of(f"{key[PK]}\0{key[SK]}", self.ranking.write_shards)
             board = self.ranking._template.render({**self.values(group), WRITE_SHARD_FIELD: shard})
             attributes[schema.LEADERBOARD] = {"S": board}
-        if HASH_MARKER in key[PK] or HASH_MARKER in key[SK]:
+        if templates := [template for name, template in ((PK, self._pk), (SK, self._sk)) if is_hashed(key[name])]:
             # A hashed key does not show its values.
-            templates = [template for name, template in ((PK, self._pk), (SK, self._sk)) if is_hashed(key[name])]
             names = {name for template in templates for name in template.fields if not schema.is_reserved(name)}
             attributes |= {name: {"S": text} for name, text in self.values(group).items() if name in names}
         if (expires_at := self.expires_at(group)) is not None:
@@ -322,9 +319,8 @@ def late_parts(declaration: Declaration, group: Sequence[Any], created: float) -
     if not isinstance(declaration, Window) or declaration.retention is None:
         return frozenset()
     finest, keep = declaration._kept_tiers[0], declaration.retention.total_seconds()
-    tier = BY_LETTER[group[-2]]
-    start = tier.start(group[-1])
-    moments = {slot: start + index * tier.slot_seconds for index, slot in enumerate(tier.slots)}
+    tier, bucket = BY_LETTER[group[-2]], group[-1]
+    moments = {slot: tier.start(bucket) + index * tier.slot_seconds for index, slot in enumerate(tier.slots)}
     late = frozenset(slot for slot, moment in moments.items() if finest.end(finest.locate(moment)[0]) + keep <= created)
     return late | {TOTAL} if late else late
 

@@ -29,7 +29,6 @@ MAX_GROUP_BYTES: Final = 8192
 for them, and 400 KB must hold them and any number of watermarks."""
 SHORT: Final = MAX_GROUP_BYTES // 4  # Characters that fit whatever they are: none takes more than four bytes.
 _ZERO: Final = {"N": "0"}
-
 UNFOLDABLE: Final = (MalformedImageError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """Errors that the compiled functions may raise on an image of any shape."""
 
@@ -149,22 +148,18 @@ def until_closed(layout: ItemLayout, contribute: Contribute) -> Contribute:
 
 def compile_group(fields: tuple[str, ...], *, literal: bool = False) -> Callable[[Image], GroupKey]:
     readers = [text_reader(field, literal=literal) for field in fields]
-    if not readers:
-        return lambda _: ()
-    if len(readers) == 1:
-        [read_only] = readers
-
-        def group_of_one(image: Image) -> GroupKey:
-            text = read_only(image)
-            return (text,) if len(text) <= SHORT else require_storable_group((text,))
-
-        return group_of_one
 
     def group_of(image: Image) -> GroupKey:
         group = tuple([read(image) for read in readers])
         return group if sum(map(len, group)) <= SHORT else require_storable_group(group)
 
-    return group_of
+    def group_of_one(image: Image) -> GroupKey:
+        text = readers[0](image)
+        return (text,) if len(text) <= SHORT else require_storable_group((text,))
+
+    if not readers:
+        return lambda _: ()
+    return group_of_one if len(readers) == 1 else group_of
 
 
 def require_storable_group(group: GroupKey) -> GroupKey:
@@ -333,12 +328,6 @@ class Source:
         shown = image if self.show is None else self.show(image)
         return None if shown is None or (self.holds is not None and not self.holds(shown)) else shown
 
-    def includes(self, image: Image) -> bool:
-        """Return whether an item is of the source, but for its type."""
-        with suppress(*UNFOLDABLE):
-            return self.shown(image) is not None
-        return False
-
 
 class Plan:
     """All declarations of one table, compiled; refuses declarations that contradict each other."""
@@ -389,18 +378,23 @@ class Plan:
 
     def skips(self, image: Image) -> bool:
         """Return whether `Items` would count an item if it had no type."""
-        return not self._is_ours(image[TYPE].get("S", "")) and any(source.includes(image) for source in self.blind)
+        if self._is_ours(image[TYPE].get("S", "")):
+            return False
+        for source in self.blind:
+            with suppress(*UNFOLDABLE):
+                if source.shown(image) is not None:
+                    return True
+        return False
 
     def refusal(self, item: Image, created: float) -> str | None:
         """Return why an event's item, inserted at `created`, could not be counted; None if it could, or is late."""
         reasons = []
         with localcontext(EXACT):
-            for source in self.sources(item):
-                for program in source.programs:
-                    try:
-                        program.contribute(item, created)
-                    except UNFOLDABLE as error:
-                        reasons.append(f"{program.layout.name}: {error}")
+            for program in chain.from_iterable(source.programs for source in self.sources(item)):
+                try:
+                    program.contribute(item, created)
+                except UNFOLDABLE as error:
+                    reasons.append(f"{program.layout.name}: {error}")
         return "; ".join(reasons) or None
 
     def _is_ours(self, name: str) -> bool:

@@ -1,8 +1,7 @@
 """Stream records: the changes of items that the fold counts, and the table that each is of.
 
-Two streams feed the aggregator where items of a source table are counted. Shards of the source's are known by another
-name than Lambda's: two streams may use one name for a shard, and a checkpoint or watermark of one says nothing of the
-other.
+Two streams feed the aggregator where items of a source table are counted. Shards of the source's have a name of their
+own: two streams may use one name for a shard, and a checkpoint or watermark of one says nothing of the other.
 """
 
 from __future__ import annotations

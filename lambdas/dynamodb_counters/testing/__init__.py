@@ -47,7 +47,6 @@ _INDEX: Final = {
     "Projection": {"ProjectionType": "KEYS_ONLY"},
     "KeySchema": [{"AttributeName": LEADERBOARD, "KeyType": "HASH"}, {"AttributeName": SCORE, "KeyType": "RANGE"}],
 }
-
 # moto does not know addresses that carry an account id.
 _CONFIG: Final = Config(account_id_endpoint_mode="disabled", retries={"total_max_attempts": 1})
 
