@@ -178,33 +178,33 @@ class _Folding:
                 if programs or not is_erasure(change.record):
                     contributions += self._chunk(source, programs, change, image_name, failed)
             elif source.pages is None:
-                contributions += self._shown(source, programs, image, change, failed)
+                contributions += self._of_item(source, programs, image, change, failed)
             else:
                 unlike = images.get(OLD) if image_name == NEW else new
                 for index, group in enumerate(source.pages.groups(image, unlike)):
                     errors: dict[str, Exception] = {}
                     remaining = _not_aside(programs, change, f"{image_name}#{index}")
-                    contributions += self._shown(source, remaining, group, change, errors)
+                    contributions += self._of_item(source, remaining, group, change, errors)
                     if errors:
                         # Its group alone is left to quarantine.
                         alone = single_image({**change.record, "dynamodb": {**images, image_name: group}}, image_name)
                         self._leave(change, f"{image_name}#{index}", _reasons(errors), tuple(errors), alone)
         return contributions
 
-    def _shown(
+    def _of_item(
         self, source: Source, programs: Sequence[Program], image: Image, change: Change, failed: dict[str, Exception]
     ) -> list[Contribution]:
         try:
-            shown = source.shown(image)
+            view = source.view(image)
         except UNFOLDABLE as error:
             failed |= {program.layout.name: error for program in programs}
             return []
-        if shown is None:
+        if view is None:
             return []
         contributions: list[Contribution] = []
         for program in programs:
             try:
-                in_time = program.contribute(shown, change.created)
+                in_time = program.contribute(view, change.created)
             except UNFOLDABLE as error:
                 failed[program.layout.name] = error
                 self.folded.early += isinstance(error, EarlyError)
@@ -242,7 +242,7 @@ class _Folding:
                 continue
             errors: dict[str, Exception] = {}
             remaining = _not_aside(by_row, change, f"{image_name}#{index}") if change.aside else by_row
-            of_row = self._shown(source, remaining, row.values, change, errors)
+            of_row = self._of_item(source, remaining, row.values, change, errors)
             contributions += of_row if row.sign == "+" else _negated(of_row)
             if errors:
                 record = _record_of_row(change.record, image_name, row, source.packs)

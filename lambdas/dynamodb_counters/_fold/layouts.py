@@ -114,7 +114,7 @@ class PageLayout:
         return {_MARK + text: 0, **{self._named(name, text): number for name, number in numbers.items()}}
 
     def group(self, image: Image, group: Sequence[str]) -> Image:
-        return self._shown(image, _common(image), self._text(group))
+        return self._item(image, _common(image), self._text(group))
 
     def groups(self, image: Image, unlike: Image | None = None) -> list[Image]:
         """Return the items that the groups of a page would be; those alone that are otherwise in another image."""
@@ -123,7 +123,7 @@ class PageLayout:
         common, texts = _common(image), texts_of(image)
         if unlike is not None:
             texts = [text for text in texts if any(image.get(name) != unlike.get(name) for name in self._names(text))]
-        return [self._shown(image, common, text) for text in texts]
+        return [self._item(image, common, text) for text in texts]
 
     def halves(self, image: Image) -> tuple[dict[str, Any], dict[str, Any]]:
         page = self.page_of(image)
@@ -136,7 +136,7 @@ class PageLayout:
         marks = {LEVEL: {"N": str(page.level + 1)}, VERSION: {"N": str(int(image.get(VERSION, {"N": "0"})["N"]) + 1)}}
         return stays | marks, goes | marks
 
-    def _shown(self, image: Image, common: Image, text: str) -> Image:
+    def _item(self, image: Image, common: Image, text: str) -> Image:
         texts = self._sk_texts(image, text)
         key = self._sk.render_texts(texts)
         fields = dict(zip(self._sk.fields, texts, strict=True)) if is_hashed(key) else {}
@@ -180,8 +180,8 @@ def texts_of(image: Image) -> list[str]:
 
 def is_full(image: Image, least: float = 1.0) -> bool:
     """Return whether a page is to split: it takes more units than `least`, or its other attributes and some groups."""
-    needed = max(least, schema.write_units(schema.item_bytes(_common(image)) + LEAST_BYTES))
-    return schema.write_units(schema.item_bytes(image)) > needed and len(texts_of(image)) > 1
+    limit = max(least, schema.write_units(schema.item_bytes(_common(image)) + LEAST_BYTES))
+    return schema.write_units(schema.item_bytes(image)) > limit and len(texts_of(image)) > 1
 
 
 def is_split(old: Image | None, new: Image | None) -> bool:

@@ -121,10 +121,10 @@ def compile_columns(layout: ItemLayout, declaration: Aggregate) -> ByColumns | N
     return contribute
 
 
-def _cells(chunk: Chunk, name: str, kind: str, most: int) -> Sequence[str]:
+def _cells(chunk: Chunk, name: str, kind: str, limit: int) -> Sequence[str]:
     """Return the texts of a column; ValueError if one is missing, of another type or long."""
     stored, cells = chunk.columns.get(name, ("", ()))
-    if stored != kind or None in cells or max(map(len, cells), default=0) > most:
+    if stored != kind or None in cells or max(map(len, cells), default=0) > limit:
         raise ValueError(name)
     return cells
 
@@ -165,9 +165,9 @@ def compile_group(fields: tuple[str, ...], *, literal: bool = False) -> Callable
 def require_storable_group(group: GroupKey) -> GroupKey:
     texts = [text for text in group if isinstance(text, str)]
     if (size := len("".join(texts).encode())) > MAX_GROUP_BYTES:
-        shown = ", ".join(f"{text:.20}…" for text in texts)
+        starts = ", ".join(f"{text:.20}…" for text in texts)
         expected = f"expected at most {MAX_GROUP_BYTES} bytes, found {size}"
-        raise MalformedImageError(f"invalid group {shown!r:.200}: {expected}")
+        raise MalformedImageError(f"invalid group {starts!r:.200}: {expected}")
     return group
 
 
@@ -323,10 +323,10 @@ class Source:
     packs: str = ""  # The event of which such an item holds many.
     pages: PageLayout | None = None  # How such an item holds many groups.
 
-    def shown(self, image: Image) -> Image | None:
+    def view(self, image: Image) -> Image | None:
         """Return an item as those see it that count it; None if it is not of the source."""
-        shown = image if self.show is None else self.show(image)
-        return None if shown is None or (self.holds is not None and not self.holds(shown)) else shown
+        view = image if self.show is None else self.show(image)
+        return None if view is None or (self.holds is not None and not self.holds(view)) else view
 
 
 class Plan:
@@ -382,7 +382,7 @@ class Plan:
             return False
         for source in self.blind:
             with suppress(*UNFOLDABLE):
-                if source.shown(image) is not None:
+                if source.view(image) is not None:
                     return True
         return False
 
@@ -417,11 +417,11 @@ def _as_source(aggregate: Aggregate) -> Callable[[Image], Image | None]:
     def show(image: Image) -> Image | None:
         if all(image.get(attribute, _ZERO) == _ZERO for attribute in zeros):
             return None
-        shown = {**zeros, **image}
+        view = {**zeros, **image}
         for name, template in templates:
             if not is_hashed(key := image[name]["S"]):  # A hashed key's values are attributes already.
-                shown.update((field, {"S": text}) for field, text in template.parse(key).items())
-        return shown
+                view.update((field, {"S": text}) for field, text in template.parse(key).items())
+        return view
 
     return show
 
@@ -432,13 +432,13 @@ def show_foreign(items: Items) -> Callable[[Image], Image | None] | None:
         return None
 
     def show(image: Image) -> Image | None:
-        shown: dict[str, Mapping[str, Any]] = {**image}
+        view: dict[str, Mapping[str, Any]] = {**image}
         for name, template in templates:
             value = image.get(name, {})
             texts = template.match(text) if (text := value.get("S") or value.get("N")) is not None else None
             if texts is None:
                 return None
-            shown.update((field, typed_text(text)) for field, text in texts.items())
-        return shown
+            view.update((field, typed_text(text)) for field, text in texts.items())
+        return view
 
     return show
