@@ -34,7 +34,7 @@ WAITING: Final = "waiting"
 REDRIVEN: Final = "released"
 DISCARDED: Final = "discarded"
 PROVISIONAL: Final = "provisional"  # A backfill has met it: it waits once it is known to be what the baseline lacks.
-STATES: Final = {WAITING: "waiting", REDRIVEN: "redriven", DISCARDED: "discarded"}  # What a person sees of them.
+STATES: Final = {WAITING: "waiting", REDRIVEN: "redriven", DISCARDED: "discarded"}  # Stored, and as a person sees it.
 
 CHANGED_AT: Final = "changed_at"  # When an entry was redriven or discarded.
 REASON: Final = "reason"
@@ -52,7 +52,9 @@ UNREADABLE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, Va
 """Errors of reading an item that was edited by hand."""
 WAITING_ITEM: Final = {TYPE: {"S": QUARANTINE}, STATE: {"S": WAITING}}
 _REDRIVEN: Final = {**WAITING_ITEM, STATE: {"S": REDRIVEN}}
-_IMAGE: Final = re.compile(r"#(\d{40})#((?:NewImage|OldImage)(?:#\d{1,7})?)(#[0-9a-f]{8})?$")  # Of sort keys.
+_IMAGE: Final = re.compile(
+    r"#(\d{40})#((?:NewImage|OldImage)(?:#\d{1,7})?)(#[0-9a-f]{8})?$"
+)  # Ends an image's sort key.
 _AFTER: Final = "~"  # After every sequence number.
 PREFIX: Final = "aws/lambda/"  # Of Lambda's objects, before the mapping's id, the shard, date, time and random text.
 MOST_BYTES: Final = 4_000_000  # Nothing is counted after so many, for 500 read units: what waits is a lower bound.

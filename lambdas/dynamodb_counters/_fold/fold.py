@@ -17,16 +17,8 @@ from dataclasses import dataclass, field
 from decimal import localcontext
 from typing import TypeAlias
 
-from dynamodb_counters._fold.layouts import GroupKey, GroupRef, ItemLayout, is_split
-from dynamodb_counters._fold.plan import (
-    UNFOLDABLE,
-    Contribution,
-    EarlyError,
-    Plan,
-    Program,
-    Source,
-    require_storable_group,
-)
+from dynamodb_counters._fold.layouts import GroupKey, GroupRef, ItemLayout, is_split, require_storable_group
+from dynamodb_counters._fold.plan import UNFOLDABLE, Contribution, EarlyError, Plan, Program, Source
 from dynamodb_counters._fold.records import NEW, OLD, Change, Record, is_erasure, is_expiry, single_image
 from dynamodb_counters._items.chunks import Row, decode_chunk, lost_rows
 from dynamodb_counters._items.conditions import Image

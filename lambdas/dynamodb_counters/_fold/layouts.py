@@ -33,13 +33,17 @@ from dynamodb_counters.exactly_once import Bound, update_request
 
 BITS: Final = 64  # Of a group's hash.
 LEAST_BYTES: Final = WRITE_UNIT_BYTES // 2  # That a page has for groups, however many watermarks it has.
-_SHORT: Final = 16  # Longest text of a group that is repeated for each number.
+_UNSHORTENED: Final = 16  # Longest text of a group that is repeated for each number.
 _DIGEST, _MARK, _SHELF = "~", "=", "\0"
 _CODES: Final = 36**2  # Units of time that two digits distinguish, in a page of fewer.
 _DIGITS: Final = string.digits + string.ascii_lowercase
 _KEPT: Final = GROUP_KEPT - WIDE_MARGIN  # Seconds after its closing time for which a group is surely there.
 _MOST_ADDED: Final = 200  # Attributes of a page that one request changes: its expression has at most 4 KB.
 _MOST_CHARACTERS: Final = 3 * WRITE_UNIT_BYTES  # Of their names: to split the page after the update costs more.
+MAX_GROUP_BYTES: Final = 8192
+"""Longest texts of a group together, in UTF-8 bytes. The item of a hashed key stores them, so that every update pays
+for them, and 400 KB must hold them and any number of watermarks."""
+SHORT: Final = MAX_GROUP_BYTES // 4  # Characters that fit whatever they are: none takes more than four bytes.
 UNDATED: Final = "the record lacks ApproximateCreationDateTime, which distinguishes late from early"
 
 GroupKey: TypeAlias = tuple[Any, ...]
@@ -156,7 +160,7 @@ class PageLayout:
 
     def _named(self, name: str, text: str) -> str:
         mark = self._marks[name]
-        if mark != _MARK and (len(text) > _SHORT or text.startswith(_DIGEST)):
+        if mark != _MARK and (len(text) > _UNSHORTENED or text.startswith(_DIGEST)):
             text = _DIGEST + base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()[:12]).decode()
         return mark + text
 
@@ -281,6 +285,15 @@ class ItemLayout:
             return group
         *fields, letter, bucket = group
         return (*fields, letter, _bucket(letter, bucket)[0])
+
+
+def require_storable_group(group: GroupKey) -> GroupKey:
+    texts = [text for text in group if isinstance(text, str)]
+    if (size := len("".join(texts).encode())) > MAX_GROUP_BYTES:
+        starts = ", ".join(f"{text:.20}…" for text in texts)
+        expected = f"expected at most {MAX_GROUP_BYTES} bytes, found {size}"
+        raise MalformedImageError(f"invalid group {starts!r:.200}: {expected}")
+    return group
 
 
 def group_of_item(declaration: Declaration, item: Image) -> GroupKey | None:

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from dynamodb_counters._declarations import Aggregate, Declaration, Direct, Event, Items, Window, require_consistent
 from dynamodb_counters._declarations.aggregates import GAP
 from dynamodb_counters._declarations.measures import MOMENT, Average, Count, Histogram, Measure, Sum, TimeWeighted
-from dynamodb_counters._fold.layouts import UNDATED, GroupKey, ItemLayout, PageLayout
+from dynamodb_counters._fold.layouts import SHORT, UNDATED, GroupKey, ItemLayout, PageLayout, require_storable_group
 from dynamodb_counters._items import conditions
 from dynamodb_counters._items.chunks import Chunk
 from dynamodb_counters._items.conditions import LIST_MARK, Image, Predicate, text_reader, texts_reader
@@ -24,10 +24,6 @@ from dynamodb_counters._items.schema import MAX_NUMBER_DIGITS, ONCE_SUFFIX, OWN_
 from dynamodb_counters._tiers import TOTAL
 from dynamodb_counters.errors import MalformedImageError
 
-MAX_GROUP_BYTES: Final = 8192
-"""Longest texts of a group together, in UTF-8 bytes. The item of a hashed key stores them, so that every update pays
-for them, and 400 KB must hold them and any number of watermarks."""
-SHORT: Final = MAX_GROUP_BYTES // 4  # Characters that fit whatever they are: none takes more than four bytes.
 _ZERO: Final = {"N": "0"}
 UNFOLDABLE: Final = (MalformedImageError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """Errors that the compiled functions may raise on an image of any shape."""
@@ -162,16 +158,8 @@ def compile_group(fields: tuple[str, ...], *, literal: bool = False) -> Callable
     return group_of_one if len(readers) == 1 else group_of
 
 
-def require_storable_group(group: GroupKey) -> GroupKey:
-    texts = [text for text in group if isinstance(text, str)]
-    if (size := len("".join(texts).encode())) > MAX_GROUP_BYTES:
-        starts = ", ".join(f"{text:.20}…" for text in texts)
-        expected = f"expected at most {MAX_GROUP_BYTES} bytes, found {size}"
-        raise MalformedImageError(f"invalid group {starts!r:.200}: {expected}")
-    return group
-
-
 def _compile_groups(declaration: Aggregate) -> Callable[[Image], list[GroupKey]]:
+    # A group per member of a list; several lists multiply.
     fields, limit = declaration.fields, declaration.max_groups
     readers = [texts_reader(field) if field.endswith(LIST_MARK) else text_reader(field) for field in fields]
 

@@ -15,8 +15,8 @@ from dynamodb_counters._assumptions import TRIES
 from dynamodb_counters._declarations import Aggregate, Counter, Declarable, Declaration, Event, Window
 from dynamodb_counters._declarations.groups import canonical_fields, group_key, group_of
 from dynamodb_counters._fold.fold import fold
-from dynamodb_counters._fold.layouts import GroupKey, ItemLayout, Update
-from dynamodb_counters._fold.plan import MAX_GROUP_BYTES, Plan, require_storable_group
+from dynamodb_counters._fold.layouts import MAX_GROUP_BYTES, GroupKey, ItemLayout, Update, require_storable_group
+from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of, inserted
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import Number, converted, parse_number, require_storable

@@ -14,8 +14,8 @@ from dynamodb_counters import Aggregate, Attr, Count, Event, Sum, Window
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._fold import plan as contributions
 from dynamodb_counters._fold.fold import Delta, Folded, fold
-from dynamodb_counters._fold.layouts import Update
-from dynamodb_counters._fold.plan import MAX_GROUP_BYTES, Plan
+from dynamodb_counters._fold.layouts import MAX_GROUP_BYTES, Update
+from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import MAX_TTL_AGE, Change, changes_of, single_image
 from dynamodb_counters.exactly_once import Watermark
 from tests.cpu_time import cpu_seconds_below
