@@ -52,9 +52,7 @@ UNREADABLE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, Va
 """Errors of reading an item that was edited by hand."""
 WAITING_ITEM: Final = {TYPE: {"S": QUARANTINE}, STATE: {"S": WAITING}}
 _REDRIVEN: Final = {**WAITING_ITEM, STATE: {"S": REDRIVEN}}
-_IMAGE: Final = re.compile(
-    r"#(\d{40})#((?:NewImage|OldImage)(?:#\d{1,7})?)(#[0-9a-f]{8})?$"
-)  # Ends an image's sort key.
+_IMAGE_KEY_END: Final = re.compile(r"#(\d{40})#((?:NewImage|OldImage)(?:#\d{1,7})?)(#[0-9a-f]{8})?$")
 _AFTER: Final = "~"  # After every sequence number.
 PREFIX: Final = "aws/lambda/"  # Of Lambda's objects, before the mapping's id, the shard, date, time and random text.
 MOST_BYTES: Final = 4_000_000  # Nothing is counted after so many, for 500 read units: what waits is a lower bound.
@@ -199,7 +197,7 @@ def aside_by_sequence(entries: Iterable[Image]) -> Mapping[str, Aside]:
     """Return what entries hold of each record; an entry without names is of all declarations."""
     aside: dict[str, dict[str, tuple[frozenset[str] | None, bool]]] = {}
     for item in entries:
-        if (match := _IMAGE.search(item[SK]["S"])) is not None:
+        if (match := _IMAGE_KEY_END.search(item[SK]["S"])) is not None:
             sequence, image_name, digest = match.groups()
             of_record, names = aside.setdefault(sequence, {}), item.get(NAMES)
             before, has_own = of_record.get(image_name, (frozenset(), False))
