@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, Literal, cast
 
 import boto3
@@ -41,7 +41,6 @@ __all__ = ["CountersInMemory", "QuarantinedRecordsError", "TestClock", "counters
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _LISTED: Final = 5
 _REGION: Final = "us-east-1"
-_SESSION: Final = boto3.Session("testing", "testing", region_name=_REGION)
 _INDEX: Final = {
     "IndexName": RANKING_INDEX,
     "Projection": {"ProjectionType": "KEYS_ONLY"},
@@ -119,7 +118,7 @@ class CountersInMemory(Counters):
 
         What it writes is counted at once. Keys are strings here.
         """
-        resource = _SESSION.resource("dynamodb", config=_CONFIG).Table(self._tables[-1].name)
+        resource = _session().resource("dynamodb", config=_CONFIG).Table(self._tables[-1].name)
         self._count_writes_of(resource.meta.client)
         return resource
 
@@ -140,7 +139,7 @@ class CountersInMemory(Counters):
         return crossing_details(item for item in self._tables[0].items() if item.get(TYPE) == {"S": CROSSING})
 
     def _open(self, keys: TableKeys | None) -> tuple[Any, Sequence[Any]]:
-        client = _SESSION.client("dynamodb", config=_CONFIG)
+        client = _session().client("dynamodb", config=_CONFIG)
         tables = [MotoTable(client, (PK, SK), "ttl", self.clock)]
         if keys is not None:
             names = tuple(name for name in (keys.partition_key, keys.sort_key) if name is not None)
@@ -148,7 +147,7 @@ class CountersInMemory(Counters):
         return client, tables
 
     def _start(self, declarations: tuple[Declaration, ...]) -> None:
-        client = _SESSION.client("dynamodb", config=_CONFIG)
+        client = _session().client("dynamodb", config=_CONFIG)
         table = Table(self.table_name, client, self.clock, lambda _: None, threads=1)
         source = table_of(self._tables[-1].stream_arn) if len(self._tables) > 1 else None
         make = partial(Aggregator, table, declarations, quarantine_retention_seconds=14 * DAY, single_shard=True)
@@ -233,6 +232,11 @@ def checked(declarations: Iterable[Declarable], quarantine: str) -> tuple[Declar
         raise InvalidArgumentError("declarations", declarations, expected) from None
     require_consistent(flat)
     return flat
+
+
+@cache
+def _session() -> boto3.Session:
+    return boto3.Session("testing", "testing", region_name=_REGION)
 
 
 class MotoTable:
