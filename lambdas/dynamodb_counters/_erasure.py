@@ -19,53 +19,22 @@ from itertools import islice
 from typing import Any, Final, Literal, TypeAlias, get_args
 from uuid import uuid4
 
+from dynamodb_counters import _quarantine as quarantine
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.checks import require_choice
 from dynamodb_counters._declarations.sources import EventIdentity
 from dynamodb_counters._fold.records import NEW, OLD, Record
+from dynamodb_counters._items import schema
 from dynamodb_counters._items.chunks import chunk_bucket, decode_chunk, encode_chunk
 from dynamodb_counters._items.conditions import Image, text_reader
 from dynamodb_counters._items.conversions import base64_text, key_text
-from dynamodb_counters._items.schema import (
-    CHUNK,
-    ERASED,
-    ONCE_SUFFIX,
-    PACK_PREFIX,
-    PACK_SUFFIX,
-    PK,
-    QUARANTINE,
-    SK,
-    TTL,
-    TYPE,
-    key_of,
-    typed_values,
-    update_as_seen,
-)
-from dynamodb_counters._quarantine import (
-    PROVISIONAL,
-    REASON,
-    RECORD,
-    STATE,
-    UNREADABLE,
-    WAITING,
-    pack,
-    state_of,
-    stored_entries,
-    unpack,
-)
 from dynamodb_counters._registry import Layouts, all_parts, note_surplus, read_registry
+from dynamodb_counters._items.schema import CHUNK, ERASED, PK, SK, TYPE, key_of, update_as_seen
+from dynamodb_counters._quarantine import PROVISIONAL, REASON, RECORD, STATE, WAITING
 from dynamodb_counters._table import Table
 from dynamodb_counters._tiers import DAY
-from dynamodb_counters._writes.chunk_writes import (
-    GONE,
-    BucketHoleError,
-    ChunkLog,
-    Entry,
-    LogKey,
-    closing_time,
-    erased_digests,
-    write_entries,
-)
+from dynamodb_counters._writes import chunk_writes
+from dynamodb_counters._writes.chunk_writes import LogKey, closing_time
 from dynamodb_counters.errors import CountersError, InvalidArgumentError, MalformedImageError, UnavailableError
 
 _AT_A_TIME: Final = 256
@@ -73,7 +42,7 @@ _LONG_OVER: Final = DAY
 """How far in the past an expired event's `ttl` is set: no clock is that wrong, so its deletion is an expiry to all."""
 
 
-class Wanted:
+class Selection:
     """The events of a declaration with certain values in fields of their key."""
 
     def __init__(self, event: object, values: object) -> None:
@@ -84,9 +53,9 @@ class Wanted:
             raise InvalidArgumentError("values", values, allowed)
         self.event = event
         self.texts = {name: key_text(name, value) for name, value in event._canonical(values).items()}
-        self.chunk_type = event.name + PACK_SUFFIX
+        self.chunk_type = event.name + schema.PACK_SUFFIX
         self.identity = EventIdentity(event)
-        self._types = {event.name, event.name + ONCE_SUFFIX}
+        self._types = {event.name, event.name + schema.ONCE_SUFFIX}
         self._readers = [(text_reader(name, literal=True), text) for name, text in self.texts.items()]
 
     def is_event(self, image: Image) -> bool:
@@ -99,7 +68,7 @@ class Wanted:
             return False
 
     def rows_of(self, item: Image) -> dict[bytes, Image]:
-        """The values of the events in a chunk, by their digests; none of one that cannot be read."""
+        """Return the values of the events in a chunk, by their digests; none of one that cannot be read."""
         try:
             rows = decode_chunk(item[CHUNK]).all_rows()
         except MalformedImageError:
@@ -107,50 +76,50 @@ class Wanted:
         return {self.identity.digest(row.values): row.values for row in rows if self.has_values(row.values)}
 
     def is_key(self, pk: str, sk: str) -> bool:
-        """Whether a key alone shows that its item is one of the events."""
+        """Return whether a key alone shows that its item is one of the events."""
         if self.texts.keys() >= set(self.event.fields):  # It may be hashed.
             return (pk, sk) == (self.event._pk_template.render(self.texts), self.event._sk_template.render(self.texts))
         try:
-            found = self.event._pk_template.parse(pk) | self.event._sk_template.parse(sk)
+            texts = self.event._pk_template.parse(pk) | self.event._sk_template.parse(sk)
         except MalformedImageError:
             return False
-        return all(found[name] == text for name, text in self.texts.items())
+        return texts.items() >= self.texts.items()
 
     def is_quoted_in(self, text: str) -> bool:
-        """Whether a text that cannot be read otherwise names one of the values."""
+        """Return whether a text that cannot be read otherwise names one of the values."""
         return any(re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text) for value in self.texts.values())
 
 
-def reduced(record: Record, wanted: Wanted) -> tuple[int, Record | None]:
-    """How many of the events a record holds, and the record without them; None if nothing is left."""
+def without(record: Record, selection: Selection) -> tuple[int, Record | None]:
+    """Return how many of the events a record holds, and the record without them; None if nothing remains."""
     change = record["dynamodb"]
     images = {name: change[name] for name in (NEW, OLD) if isinstance(change.get(name), Mapping)}
     if not images:
         # Huge images are not kept, keys are.
         keys = change.get("Keys", {})
-        is_wanted = PK in keys and SK in keys and wanted.is_key(keys[PK]["S"], keys[SK]["S"])
-        return (1, None) if is_wanted else (0, record)
-    parts = {name: _reduced_image(image, wanted) for name, image in images.items()}
-    left = {name: image for name, (_, image) in parts.items() if image is not None}
-    others = {name: value for name, value in change.items() if name not in images}
-    most = max(found for found, _ in parts.values())
-    return most, {**record, "dynamodb": {**others, **left}} if left else None
+        is_selected = PK in keys and SK in keys and selection.is_key(keys[PK]["S"], keys[SK]["S"])
+        return (1, None) if is_selected else (0, record)
+    parts = {name: _image_without(image, selection) for name, image in images.items()}
+    remaining = {name: image for name, (_, image) in parts.items() if image is not None}
+    rest = {name: value for name, value in change.items() if name not in images}
+    number = max(number for number, _ in parts.values())
+    return number, {**record, "dynamodb": {**rest, **remaining}} if remaining else None
 
 
-def _reduced_image(image: Image, wanted: Wanted) -> tuple[int, Image | None]:
-    if wanted.is_event(image):
+def _image_without(image: Image, selection: Selection) -> tuple[int, Image | None]:
+    if selection.is_event(image):
         return 1, None
     kind = image.get(TYPE, {}).get("S")
-    if kind == wanted.chunk_type and CHUNK in image:
+    if kind == selection.chunk_type and CHUNK in image:
         chunk = decode_chunk(image[CHUNK])
         rows = chunk.all_rows()
-        kept = [row for row in rows if not wanted.has_values(row.values)]
-        left = {**image, CHUNK: {"B": base64_text(encode_chunk(kept, chunk.batch))}}
-        return len(rows) - len(kept), left if kept or not rows else None
-    if kind == QUARANTINE and RECORD in image:
+        remaining = [row for row in rows if not selection.has_values(row.values)]
+        new = {**image, CHUNK: {"B": base64_text(encode_chunk(remaining, chunk.batch))}}
+        return len(rows) - len(remaining), new if remaining or not rows else None
+    if kind == schema.QUARANTINE and RECORD in image:
         # An entry that could not be read when it was redriven is kept in an entry of its own.
-        found, record = reduced(unpack(image[RECORD]), wanted)
-        return found, None if record is None else {**image, RECORD: pack(record)}
+        number, record = without(quarantine.unpack(image[RECORD]), selection)
+        return number, None if record is None else {**image, RECORD: quarantine.pack(record)}
     return 0, image
 
 
@@ -182,7 +151,7 @@ class Erased:
 
 class Eraser:
     def __init__(self, table: Table, event: object, values: object) -> None:
-        self._table, self._wanted = table, Wanted(event, values)
+        self._table, self._selection = table, Selection(event, values)
 
     def find(self) -> Erased:
         return self._sweep(None)
@@ -203,27 +172,25 @@ class Eraser:
 
     def _sweep_items(self, counts: CountsOfErased | None) -> int:
         """Delete items, as expired ones if their counts are kept; return how many there were."""
-        found, events = 0, filter(self._wanted.is_event, self._all_items())
-        while some := list(islice(events, _AT_A_TIME)):
+        event, texts = self._selection.event, self._selection.texts
+        if texts.keys() >= set(event._pk_template.fields):
+            items = self._table.partition(event._pk_template.render(texts))
+        else:
+            items = self._table.of_types(event.name, event.name + schema.ONCE_SUFFIX)
+        number, events = 0, filter(self._selection.is_event, items)
+        while batch := list(islice(events, _AT_A_TIME)):
             if counts == "keep":
                 self._note()
-            found += len(some)
+            number += len(batch)
             if counts is not None:
-                self._table.each(self._expire if counts == "keep" else self._delete, some)
-        return found
-
-    def _all_items(self) -> Iterator[Image]:
-        """One partition if the values determine it, else the whole table."""
-        event, texts = self._wanted.event, self._wanted.texts
-        if texts.keys() >= set(event._pk_template.fields):
-            return self._table.partition(event._pk_template.render(texts))
-        return self._table.of_types(event.name, event.name + ONCE_SUFFIX)
+                self._table.each(self._expire if counts == "keep" else self._delete, batch)
+        return number
 
     def _note(self) -> None:
         """Note, before anything goes, which names go on counting it: a copy of the table need not have met that."""
-        registry, source = read_registry(self._table), self._wanted.event.name
-        over = (each for each in registry.counting if each.source.name == source and each.on_expiry == "keep")
-        note_surplus(self._table, registry, [each.name for each in over])
+        registry, source = read_registry(self._table), self._selection.event.name
+        declarations = (entry for entry in registry.counting if entry.source.name == source)
+        note_surplus(self._table, registry, [entry.name for entry in declarations if entry.on_expiry == "keep"])
 
     def _delete(self, item: Image) -> None:
         self._table.client.delete_item(TableName=self._table.name, Key=key_of(item))
@@ -233,7 +200,7 @@ class Eraser:
         over = {"N": str(int(self._table.clock() - _LONG_OVER))}
         request: Any = {
             "Key": key_of(item),
-            "ExpressionAttributeNames": {"#ttl": TTL, "#erased": ERASED},
+            "ExpressionAttributeNames": {"#ttl": schema.TTL, "#erased": ERASED},
             "ExpressionAttributeValues": {":over": over, ":erased": {"BOOL": True}},
         }
         marks = {"UpdateExpression": "SET #ttl = :over, #erased = :erased"}
@@ -247,43 +214,43 @@ class Eraser:
 
     def _sweep_chunks(self, counts: CountsOfErased | None) -> int:
         """Take packed events out of their chunks; return how many there were."""
-        found, event = 0, self._wanted.event
+        number, name = 0, self._selection.event.name
         for chunks in self._all_chunks():
             logs: dict[LogKey, dict[bytes, Image]] = {}
             for item in chunks:
-                for digest, values in self._wanted.rows_of(item).items():
+                for digest, values in self._selection.rows_of(item).items():
                     start = int(datetime.fromisoformat(chunk_bucket(item[SK]["S"])).timestamp())
-                    key = LogKey(event.name, item[PK]["S"].removeprefix(f"{PACK_PREFIX}{event.name}#"), start)
+                    key = LogKey(name, item[PK]["S"].removeprefix(f"{schema.PACK_PREFIX}{name}#"), start)
                     logs.setdefault(key, {})[digest] = values
-            found += sum(map(len, logs.values()))
+            number += sum(map(len, logs.values()))
             if logs and counts is not None:
                 # Rows that are taken back leave their chunk, too.
                 self._note()
                 for key, events in logs.items():
-                    self._tell(key, events, counts)
+                    self._record(key, events, counts)
                     self._take_out(key, events)
-        return found
+        return number
 
     def _all_chunks(self) -> Iterator[Iterable[Image]]:
-        """Part by part, if the values determine their parts, else those of the whole table."""
-        event, texts = self._wanted.event, self._wanted.texts
+        """Yield chunks part by part if the values determine their parts, else those of the whole table."""
+        event, texts = self._selection.event, self._selection.texts
         if event.packed is None:
             return
         Layouts.of_table(self._table).require(event)
         if event.packed.tenant not in (None, *texts):
-            yield self._table.of_types(self._wanted.chunk_type)
+            yield self._table.of_types(self._selection.chunk_type)
             return
         for part in all_parts(event.packed, {name: {"S": text} for name, text in texts.items()}):
-            yield self._table.partition(f"{PACK_PREFIX}{event.name}#{part}")
+            yield self._table.partition(f"{schema.PACK_PREFIX}{event.name}#{part}")
 
-    def _tell(self, key: LogKey, events: Mapping[bytes, Image], counts: CountsOfErased) -> None:
+    def _record(self, key: LogKey, events: Mapping[bytes, Image], counts: CountsOfErased) -> None:
         """Record in the log that events are gone, unless its bucket takes no events any more."""
-        if closing_time(self._wanted.event, key.start) <= self._table.clock():
+        if closing_time(self._selection.event, key.start) <= self._table.clock():
             return
-        log = ChunkLog(self._table, self._wanted.event, key)
+        log = chunk_writes.ChunkLog(self._table, self._selection.event, key)
         if counts == "take_back":
-            entries = [Entry("", digest, values, retracts=True) for digest, values in events.items()]
-            for outcome in write_entries(self._table, log, entries):
+            entries = [chunk_writes.Entry("", digest, values, retracts=True) for digest, values in events.items()]
+            for outcome in chunk_writes.write_entries(self._table, log, entries):
                 if outcome.status not in ("accepted", "duplicate", "too_late"):
                     raise CountersError(f"some events may not be retracted: {outcome.reason}")
             return
@@ -293,10 +260,10 @@ class Eraser:
                 log.is_known = False
                 while not log.is_known:
                     log.look(consistent=True)
-                left = sorted(digest for digest in events if log.places[digest] != GONE)
-                if not left or log.put(encode_chunk([], batch), left):
+                digests = sorted(digest for digest in events if log.places[digest] != chunk_writes.GONE)
+                if not digests or log.put(encode_chunk([], batch), digests):
                     return
-        except (BucketHoleError, MalformedImageError):
+        except (chunk_writes.BucketHoleError, MalformedImageError):
             return  # No process writes to such a log.
         raise CountersError(f"the log {key} changes all the time")
 
@@ -309,47 +276,46 @@ class Eraser:
 
     def _shrink(self, item: Image, events: Mapping[bytes, Image]) -> bool:
         """Take the rows out of a chunk; False if it has changed since it was read."""
-        gone = self._wanted.rows_of(item).keys() & events.keys()
+        gone = self._selection.rows_of(item).keys() & events.keys()
         if not gone:
             return True
         chunk = decode_chunk(item[CHUNK])
-        rows = zip(chunk.all_rows(), self._wanted.identity.digests(chunk), strict=True)
-        left = encode_chunk([row for row, digest in rows if digest not in gone], chunk.batch)
-        new = typed_values({CHUNK: left, ERASED: b"".join(sorted({*erased_digests(item), *gone}))})
-        return self._table.write(
-            "update_item", **update_as_seen(self._table.name, key_of(item), new, {CHUNK: item[CHUNK]})
-        )
+        rows = zip(chunk.all_rows(), self._selection.identity.digests(chunk), strict=True)
+        blob = encode_chunk([row for row, digest in rows if digest not in gone], chunk.batch)
+        erased = b"".join(sorted({*chunk_writes.erased_digests(item), *gone}))
+        update = {CHUNK: {"B": blob}, ERASED: {"B": erased}}
+        request = update_as_seen(self._table.name, key_of(item), update, {CHUNK: item[CHUNK]})
+        return self._table.write("update_item", **request)
 
     def _sweep_entries(self, *, writes: bool) -> tuple[int, int]:
         """Take out the events; return how many there were, and how many of them stay."""
         events = staying = 0
-        for item in stored_entries(self._table):
-            found, left = self._reduced_entry(item)
-            if not found:
+        for item in quarantine.stored_entries(self._table):
+            number, rest = self._entry_without(item)
+            if not number:
                 continue
-            state = state_of(item)
+            state = quarantine.state_of(item)
             # One that a backfill has met waits, perhaps, when that ends.
             stays = state == WAITING or (state == PROVISIONAL and bool(read_registry(self._table).runs))
-            events, staying = events + found, staying + found * stays
+            events, staying = events + number, staying + number * stays
             if writes and not stays:
-                self._reduce(item, left)
+                self._reduce(item, rest)
         return events, staying
 
-    def _reduced_entry(self, item: Image) -> tuple[int, Record | None]:
-        """How many of the events an entry holds, and its record without them."""
+    def _entry_without(self, item: Image) -> tuple[int, Record | None]:
         if RECORD not in item:
             return 0, None
         try:
-            return reduced(unpack(item[RECORD]), self._wanted)
-        except UNREADABLE:
+            return without(quarantine.unpack(item[RECORD]), self._selection)
+        except quarantine.UNREADABLE:
             # A spoiled entry can never be counted.
-            return int(self._wanted.is_quoted_in(str(item[RECORD].get("S", "")))), None
+            return int(self._selection.is_quoted_in(str(item[RECORD].get("S", "")))), None
 
-    def _reduce(self, item: Image, left: Record | None) -> None:
+    def _reduce(self, item: Image, rest: Record | None) -> None:
         new: dict[str, Any] = {RECORD: None, REASON: None, STATE: None}
-        if left is not None:
-            is_quoted = self._wanted.is_quoted_in(item.get(REASON, {}).get("S", ""))
-            new = {RECORD: pack(left), **({REASON: None} if is_quoted else {})}
-        update = update_as_seen(self._table.name, key_of(item), new, {RECORD: item[RECORD]})
+        if rest is not None:
+            is_quoted = self._selection.is_quoted_in(item.get(REASON, {}).get("S", ""))
+            new = {RECORD: quarantine.pack(rest), **({REASON: None} if is_quoted else {})}
+        request = update_as_seen(self._table.name, key_of(item), new, {RECORD: item[RECORD]})
         # If it is not as it was seen, it has expired, or another run has been here.
-        self._table.write("update_item", **update)
+        self._table.write("update_item", **request)

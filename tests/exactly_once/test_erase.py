@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, Sum
-from dynamodb_counters import _erasure as eraser
-from dynamodb_counters._erasure import Eraser, Wanted, reduced
+from dynamodb_counters._erasure import Eraser, Selection, without
 from dynamodb_counters._fold.fold import Unfoldable
 from dynamodb_counters._quarantine import Quarantine, list_quarantined, pack, redrive
+from dynamodb_counters._writes import chunk_writes
 from dynamodb_counters._writes.outcomes import Outcome, OutcomeStatus
 from dynamodb_counters.errors import CountersError
 from simulation.faults.actors import Crashed
@@ -185,7 +185,7 @@ def test_events_stay_whose_counts_cannot_be_taken_back_now(monkeypatch: pytest.M
     world.sell("ann", 2)
     busy = Outcome(OutcomeStatus.FAILED, "the log is busy")
     with monkeypatch.context() as broken:
-        broken.setattr(eraser, "write_entries", lambda _table, _log, entries: [busy] * len(entries))
+        broken.setattr(chunk_writes, "write_entries", lambda _table, _log, entries: [busy] * len(entries))
         with pytest.raises(CountersError, match="may not be retracted: the log is busy"):
             world.forget("ann", "take_back")
     assert world.counts() == world.expected()
@@ -285,13 +285,13 @@ VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{client}")
 def test_a_hashed_key_is_known_by_all_of_its_values() -> None:
     keys = {"pk": {"S": VIEW._pk_template.render(VALUES)}, "sk": {"S": VIEW._sk_template.render(VALUES)}}
     huge: Any = {"eventName": "INSERT", "dynamodb": {"Keys": keys, "SequenceNumber": "1"}}
-    assert reduced(huge, Wanted(VIEW, VALUES)) == (1, None)
+    assert without(huge, Selection(VIEW, VALUES)) == (1, None)
 
 
 def test_an_entry_within_an_entry_holds_nothing_of_what_is_erased() -> None:
     sold, other = (image("view", client=client) for client in ("ann", "bob"))
     inner = {**image("quarantine"), "record": pack(record(1, sold, other))}
-    found, left = reduced(record(2, inner), Wanted(VIEW, {"client": "ann"}))
+    found, left = without(record(2, inner), Selection(VIEW, {"client": "ann"}))
     assert (found, "ann" in str(left), "bob" in str(left)) == (1, False, True)
 
 
