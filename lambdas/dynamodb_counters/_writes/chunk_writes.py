@@ -33,27 +33,16 @@ MOST_EVENTS: Final = 500_000
 GONE: Final = -1
 """Instead of a chunk's number: the event was retracted, for good."""
 
+# After so many looks in a row that found nothing, puts go without: a look costs a tenth of a write unit, a refused put
+# at least ten times as much.
 _WARY: Final = 8
-"""After so many looks in a row that found nothing, puts go without: a look costs a tenth of a write unit, a refused put
-at least ten times as much."""
-
-_PAGE: Final = 64
-"""Chunks that are read at a time. A failure in between must not hide whose the first one was."""
-
-_EMPTY_LOG: Final = 8
-"""Events that an empty log takes."""
-
-_BATCH_BYTES: Final = 6
-"""Bytes of a random batch id: it only has to differ from those that try to put the same chunk."""
-
-_MAX_EVENT_BYTES: Final = 190 * 1024
-"""Most bytes of an event: what takes it back, or keeps it in the quarantine, fits an item too."""
-
-_MOST_WRITES: Final = 1024
-"""Most writes of a chunk: more that resemble each other a lot would be more than is to be read at a time."""
-
-_FULL_LOG: Final = f"its part of the bucket has {MOST_EVENTS:,} events, which is the most"
+_PAGE: Final = 64  # Chunks that are read at a time. A failure in between must not hide whose the first one was.
+_EMPTY_LOG: Final = 8  # Events that an empty log takes.
+_BATCH_BYTES: Final = 6  # Of a random batch id: it only has to differ from those that try to put the same chunk.
+_MAX_EVENT_BYTES: Final = 190 * 1024  # What takes an event back, or keeps it in the quarantine, fits an item too.
+_MOST_WRITES: Final = 1024  # More that resemble each other a lot would be more than is to be read at a time.
 _ROW_BYTES: Final = 12
+_FULL_LOG: Final = f"its part of the bucket has {MOST_EVENTS:,} events, which is the most"
 
 
 class BucketHoleError(CountersError):
@@ -62,7 +51,7 @@ class BucketHoleError(CountersError):
 
 @dataclass(frozen=True, slots=True)
 class LogKey:
-    """Which log: the event's name, its part with its tenant, and the second its bucket begins."""
+    """The event's name, its part with its tenant, and the second its bucket begins."""
 
     event: str
     part: str
@@ -73,31 +62,24 @@ class LogKey:
 
 
 def closing_time(event: Event, start: int) -> float:
-    """When the retention is over of all events of a bucket, in seconds since 1970, so that it takes no more."""
+    """Return when the retention is over of all events of a bucket, in seconds since 1970, so that it takes no more."""
     assert event.packed is not None
-    kept = math.inf if event.retention is None else event.retention.total_seconds()
-    return start + event.packed._bucket_seconds + kept
+    retention = math.inf if event.retention is None else event.retention.total_seconds()
+    return start + event.packed._bucket_seconds + retention
 
 
 class ChunkLog:
     """Knowledge of a process of one log: its first chunks."""
 
     def __init__(self, table: Table, event: Event, key: LogKey) -> None:
-        self.lock = Lock()
-        self.key = key
-        self.next = 0
-        """The number after the last chunk known."""
-        self.is_known = False
-        self.places: dict[bytes, int] = {}
-        """Number of each event's chunk, or `GONE`."""
-        self.wary = 0
-        """Above 0 if others have written it lately, so that a look before the next put is worth its price."""
-        self.size = 0
-        """Events for which it has a place among those that the process remembers."""
         assert event.packed is not None
-        self.chunk_bytes = event.packed.chunk_bytes
-        self._table = table
-        self._identity = EventIdentity(event)
+        self.key, self.lock, self.chunk_bytes = key, Lock(), event.packed.chunk_bytes
+        self.next = 0  # The number after the last chunk known.
+        self.is_known = False
+        self.places: dict[bytes, int] = {}  # Number of each event's chunk, or `GONE`.
+        self.wary = 0  # Above 0 if others have written it lately: a look before the next put is worth its price then.
+        self.size = 0  # Events for which it has a place among those that the process remembers.
+        self._table, self._identity = table, EventIdentity(event)
         self._expires_at = closing_time(event, key.start) + KEPT_LONGER
 
     def look(self, *, consistent: bool) -> dict[int, str]:
@@ -147,7 +129,7 @@ class ChunkLog:
         self.next += 1
 
     def values(self, digest: bytes) -> Image | None:
-        """The values of an event as the log has them, which a row takes back; None if it was erased meanwhile."""
+        """Return an event's values as the log has them, which a row takes back; None if it was erased meanwhile."""
         pk, sk = self.key.chunk(self.places[digest])
         item = next(self._table.partition(pk, sk), None)
         if item is None:
@@ -199,8 +181,7 @@ class Entry:
     values: Image
     retracts: bool
     outcome: Outcome | None = None
-    row: Row = field(init=False)
-    """The row that the log lacks, if it lacks one."""
+    row: Row = field(init=False)  # The row that the log lacks, if it lacks one.
 
 
 def write_entries(table: Table, log: ChunkLog, entries: Sequence[Entry]) -> list[Outcome]:
@@ -210,14 +191,14 @@ def write_entries(table: Table, log: ChunkLog, entries: Sequence[Entry]) -> list
         firsts.setdefault(entry.digest, entry)
     with log.lock:
         try:
-            left = Outcome(OutcomeStatus.FAILED, _Writing(log, [*firsts.values()]).run(table))
+            rest = Outcome(OutcomeStatus.FAILED, _Writing(log, [*firsts.values()]).run(table))
         except BucketHoleError as error:
-            left = Outcome(OutcomeStatus.TOO_LATE, str(error))
+            rest = Outcome(OutcomeStatus.TOO_LATE, str(error))
         except MalformedImageError as error:
-            left = Outcome(OutcomeStatus.FAILED, f"{log.key.chunk(log.next)}: {error}")
+            rest = Outcome(OutcomeStatus.FAILED, f"{log.key.chunk(log.next)}: {error}")
     outcomes = []
     for entry in entries:
-        outcome = firsts[entry.digest].outcome or left
+        outcome = firsts[entry.digest].outcome or rest
         is_repeated = entry is not firsts[entry.digest] and outcome == ACCEPTED
         outcomes.append(DUPLICATE if is_repeated else outcome)
     return outcomes
@@ -229,8 +210,8 @@ class _Writing:
         self._batch = base64.urlsafe_b64encode(uuid4().bytes[:_BATCH_BYTES]).decode()
         self._guess = max(1, log.chunk_bytes // _ROW_BYTES)
         self._undecided, self._lacking = entries, list[Entry]()
+        # How many entries the next chunk takes, and the chunk: the same whenever it is tried again.
         self._next: tuple[int, bytes] | None = None
-        """How many entries the next chunk takes, and the chunk: the same whenever it is tried again."""
 
     def run(self, table: Table) -> str:
         """Write until all is done, or it was tried too often: return why."""
@@ -260,22 +241,21 @@ class _Writing:
         """Put the next chunk; False if others came first, so that what is left must be decided again."""
         log = self._log
         self._next = count, blob = self._next or self._fitted()
-        done, left, number = self._lacking[:count], self._lacking[count:], log.next
+        entries, rest, number = self._lacking[:count], self._lacking[count:], log.next
         outcome = ACCEPTED
-        if done[0].row.sign == "+" and item_bytes(log.item(blob)) > _MAX_EVENT_BYTES:
-            allowed = f"{_MAX_EVENT_BYTES // 1024} KB"
-            outcome = Outcome(OutcomeStatus.REJECTED, f"expected an event of at most {allowed}, compressed")
-            self._lacking = left
+        if entries[0].row.sign == "+" and item_bytes(log.item(blob)) > _MAX_EVENT_BYTES:
+            reason = f"expected an event of at most {_MAX_EVENT_BYTES // 1024} KB, compressed"
+            outcome, self._lacking = Outcome(OutcomeStatus.REJECTED, reason), rest
         elif log.put(blob):
-            log.append((entry.digest, entry.row.sign) for entry in done)
-            self._lacking = left
+            log.append((entry.digest, entry.row.sign) for entry in entries)
+            self._lacking = rest
         elif log.look(consistent=True).get(number) == self._batch:
             # Its own batch in the log: the put was done, only its answer was lost.
-            self._undecided, self._lacking = left, []
+            self._undecided, self._lacking = rest, []
         else:
             self._undecided, self._lacking, self._next = self._lacking, [], None
             return False
-        for entry in done:
+        for entry in entries:
             # A row that only keeps an event out has taken nothing back.
             entry.outcome = DUPLICATE if entry.row.sign == "0" else outcome
         self._next = None
@@ -296,7 +276,6 @@ class _Writing:
         self._undecided = []
 
     def _row(self, entry: Entry) -> Row | None:
-        """Return the row that the log lacks, if it lacks one."""
         place = self._log.places.get(entry.digest)
         if place is None:
             return Row("0" if entry.retracts else "+", entry.values)
@@ -306,7 +285,7 @@ class _Writing:
         return None if values is None else Row("-", values)
 
     def _fitted(self) -> tuple[int, bytes]:
-        """How many entries fit the next chunk, found by trying fewer and fewer, and the chunk; one always does."""
+        """Find how many entries fit the next chunk, by trying fewer and fewer, and the chunk; one always does."""
         count = min(len(self._lacking), _MOST_WRITES, self._guess)
         while True:
             # Events of one partition key resemble each other: side by side they take less.
