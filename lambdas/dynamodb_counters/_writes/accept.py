@@ -29,24 +29,24 @@ from dynamodb_counters._writes.chunk_writes import ChunkLogs, Entry, LogKey, clo
 from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, OutcomeStatus, failed, rejected
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError, UnavailableError
 
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 _MOST_LEVELS: Final = 32
-"""https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html"""
-
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html
 _NAME_BYTES: Final = 65_535
-"""https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html"""
-
 _BEYOND: Final = 10**MAX_NUMBER_DIGITS
+_MOST_NAMES: Final = 10
+_ABSENT: Final = {"": None}
 
 
 def with_ttl(table: Table, event: Event, item: dict[str, Any]) -> dict[str, Any]:
-    """The item, to be deleted once the event's retention is over."""
+    """Let the item be deleted once the event's retention is over; return it."""
     if event.retention is not None:
         item[TTL] = {"N": str(int(table.clock() + event.retention.total_seconds()))}
     return item
 
 
 def typed_item(event: Event | None, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Typed attributes of an item; for an event with its key and type, and none that is reserved or missing."""
+    """Return the attributes of an item; for an event with its key and type, and none that is reserved or missing."""
     require_mapping(values)
     if event is None:
         return {name: _typed(name, value) for name, value in values.items()}
@@ -82,7 +82,7 @@ def _version(event: Event, values: Mapping[str, Any], typed: dict[str, Any]) -> 
 
 
 def key_item(event: Event, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The key of an event, and the attributes that it is made of; other values are ignored."""
+    """Return the key of an event, and the attributes that it is made of; other values are ignored."""
     values = event._canonical({name: values[name] for name in event.fields if name in values})
     key = {PK: {"S": event._pk_template.render(values)}, SK: {"S": event._sk_template.render(values)}}
     return {**{name: _typed(name, values[name]) for name in event.fields}, **key}
@@ -96,7 +96,7 @@ def _typed(name: str, value: Any) -> dict[str, Any]:
 
 
 def _typed_value(name: str, value: Any, levels: int) -> dict[str, Any]:
-    """Values that JSON holds, by their exact types, which is fast; what is left takes longer."""
+    """Return what JSON holds by its exact type, which is fast; the rest takes longer."""
     if not levels:
         raise InvalidArgumentError(name, type(value), f"a value of at most {_MOST_LEVELS} nested levels")
     kind = type(value)
@@ -141,7 +141,7 @@ def _converted(name: str, value: Any, levels: int) -> dict[str, Any]:
 
 def _typed_set(name: str, value: AbstractSet[Any], levels: int) -> dict[str, Any]:
     # Different values may stand for the same one, which a set holds once.
-    members = [_typed_value(name, one, levels) for one in dict.fromkeys(converted(name, each) for each in value)]
+    members = [_typed_value(name, member, levels) for member in dict.fromkeys(converted(name, part) for part in value)]
     for kind in ("S", "N", "B"):
         if members and all(kind in member for member in members):
             return {f"{kind}S": [member[kind] for member in members]}
@@ -162,10 +162,6 @@ def _require_unicode(name: str, text: str) -> None:
         raise InvalidArgumentError(name, text, "valid Unicode (it holds a lone surrogate)") from None
 
 
-_MOST_NAMES: Final = 10
-_ABSENT: Final = {"": None}
-
-
 def accept(table: Table, event: Event, values: Mapping[str, Any]) -> Outcome:
     now = table.clock()
     # A log of packed events may take many requests.
@@ -180,7 +176,7 @@ def accept_many(
     events: Iterable[Mapping[str, Any]],
     refusal: Callable[[Mapping[str, Any]], str | None] = lambda _: None,
 ) -> list[Outcome]:
-    """Outcomes in the order of the events; `refusal` has the reason to reject a typed item, or None."""
+    """Return outcomes in the order of the events; `refusal` has the reason to reject a typed item, or None."""
     require_declaration(event, Event)
     if isinstance(events, str | bytes | Mapping) or not isinstance(events, Iterable):
         raise InvalidArgumentError("events", events, "an iterable of mappings, one per event")
@@ -207,12 +203,15 @@ def accept_many(
 
 
 def _insert_all(table: Table, event: Event, items: Mapping[int, dict[str, Any]]) -> dict[int, Outcome]:
-    """Insert items, those of one key one after the other; return their outcomes by index."""
-    alike: dict[tuple[str, str], list[int]] = {}
+    """Insert items, those of the same key one after the other; return their outcomes by index."""
+    alike = defaultdict[tuple[str, str], list[int]](list)
     for index, item in items.items():
-        alike.setdefault(identity(with_ttl(table, event, item)), []).append(index)
-    done = table.each(lambda same: [(index, insert(table, event, items[index])) for index in same], [*alike.values()])
-    return dict(chain.from_iterable(done))
+        alike[identity(with_ttl(table, event, item))].append(index)
+
+    def work(indexes: list[int]) -> list[tuple[int, Outcome]]:
+        return [(index, insert(table, event, items[index])) for index in indexes]
+
+    return dict(chain.from_iterable(table.each(work, [*alike.values()])))
 
 
 def retract(table: Table, event: Event, values: Mapping[str, Any]) -> bool:
@@ -245,9 +244,9 @@ def _log(table: Table, event: Event, items: Mapping[int, Image], *, retracts: bo
     logs = ChunkLogs.of_table(table)
 
     def write(key: LogKey) -> Iterable[tuple[int, Outcome]]:
-        found = write_entries(table, logs.get(event, key), [*entries[key].values()])
+        results = write_entries(table, logs.get(event, key), [*entries[key].values()])
         logs.forget(key)
-        return zip(entries[key], found, strict=True)
+        return zip(entries[key], results, strict=True)
 
     # A log of each part and tenant, then another of each: none waits for all the buckets of another one.
     rounds = defaultdict[str, Iterator[int]](count)
@@ -256,7 +255,7 @@ def _log(table: Table, event: Event, items: Mapping[int, Image], *, retracts: bo
 
 
 def _log_of(event: Event, values: Image, digest: bytes, now: float) -> LogKey | Outcome:
-    """The log of an event, or the refusal of one that has no time, or comes too early or too late."""
+    """Return the log of an event, or the refusal of one that has no time, or comes too early or too late."""
     packed = event.packed
     assert packed is not None
     name, tolerance = packed.time, packed.future_tolerance
@@ -276,25 +275,25 @@ def _log_of(event: Event, values: Image, digest: bytes, now: float) -> LogKey | 
 
 
 def repetition(event: Event, image: Image, stored: Image) -> Outcome:
-    """Outcome of an event whose key is taken by `stored`: a conflict, unless the payloads are equal."""
-    version, different = event.version, differing(event, image, stored)
+    """Judge an event whose key is taken by `stored`: a conflict, unless the payloads are equal."""
+    version, different = event.version, differences(event, image, stored)
     # An older version is a repetition: it is what came late of a source that corrects itself.
     if not different or (version is not None and version in different):
         return DUPLICATE
     names = ", ".join(map(repr, different[:_MOST_NAMES])) + (", …" if len(different) > _MOST_NAMES else "")
-    held = {name: plain_value(value) for name, value in stored.items() if not is_reserved(name)}
-    return Outcome(OutcomeStatus.CONFLICT, f"the stored event of this key differs in {names}", held)
+    values = {name: plain_value(value) for name, value in stored.items() if not is_reserved(name)}
+    return Outcome(OutcomeStatus.CONFLICT, f"the stored event of this key differs in {names}", values)
 
 
-def differing(event: Event, image: Image, other: Image) -> list[str]:
-    """The names of the attributes in which two events of one key differ, whatever the table has added to them."""
+def differences(event: Event, image: Image, stored: Image) -> list[str]:
+    """Return in which attributes two events of the same key differ, whatever the table has added to them."""
     # In a key, 1 and "1" are the same.
-    names = sorted(name for name in image.keys() | other.keys() if not is_reserved(name) and name not in event.fields)
-    return [name for name in names if _comparable(image.get(name, _ABSENT)) != _comparable(other.get(name, _ABSENT))]
+    names = sorted(name for name in image.keys() | stored.keys() if not is_reserved(name) and name not in event.fields)
+    return [name for name in names if _comparable(image.get(name, _ABSENT)) != _comparable(stored.get(name, _ABSENT))]
 
 
 def _comparable(value: TypedValue) -> tuple[str, object]:
-    """A typed value, to be compared as DynamoDB keeps it: 1.50 as 1.5, and sets without order."""
+    """Return a typed value as DynamoDB keeps it: 1.50 as 1.5, and sets without order."""
     [(kind, content)] = value.items()
     match kind:
         case "L":
@@ -322,10 +321,10 @@ def insert(table: Table, event: Event, item: dict[str, Any]) -> Outcome:
         try:
             table.client.put_item(**request)
         except (ClientError, BotoCoreError) as error:
-            answer: Any = error.response["Error"] if isinstance(error, ClientError) else {}
-            if isinstance(error, ClientError) and answer["Code"] == "ConditionalCheckFailedException":
+            code = error.response["Error"]["Code"] if isinstance(error, ClientError) else None
+            if isinstance(error, ClientError) and code == "ConditionalCheckFailedException":
                 return repetition(event, item, item_of(error) or item)
-            if answer.get("Code") == "ValidationException":
+            if code == "ValidationException":
                 return Outcome(OutcomeStatus.REJECTED, str(error))
             outcome = failed(error)
         else:

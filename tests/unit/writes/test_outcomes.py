@@ -42,7 +42,7 @@ from dynamodb_counters import (
 )
 from dynamodb_counters._assumptions import LONGEST_REQUEST, TRIES
 from dynamodb_counters._items.conversions import require_storable
-from dynamodb_counters._writes.accept import accept, accept_many, differing, typed_item
+from dynamodb_counters._writes.accept import accept, accept_many, differences, typed_item
 from dynamodb_counters._writes.direct_counts import MAX_COUNTED, increment, record_once
 from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE
 from simulation.clock import EPOCH, VirtualClock
@@ -256,7 +256,7 @@ def test_an_older_version_is_a_repetition_and_another_payload_of_the_same_a_conf
 def test_payloads_are_the_same_if_dynamodb_stores_them_alike(one: Any, other: Any, *, is_same: bool) -> None:
     images = [typed_item(_ORDER, {"shop": "x", "id": 1, "value": value}) for value in (one, other)]
 
-    assert differing(_ORDER, *images) == ([] if is_same else ["value"])
+    assert differences(_ORDER, *images) == ([] if is_same else ["value"])
 
 
 # DynamoDB refuses, throttles and fails: each event gets its own true answer, and nothing inexact
