@@ -6,7 +6,7 @@ may have counted. None changes an item of another declaration.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -32,15 +32,16 @@ MAX_COUNTED: Final = 99
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html"""
 
 _COUNTER: Final = "a Counter: what the stream counts is changed by its items alone"
-Amount: TypeAlias = Mapping[str, Number | float] | Number | float
 _ZERO: Final = {"N": "0"}
+
+Amount: TypeAlias = Mapping[str, Number | float] | Number | float
 
 
 def record_once(table: Table, event: Event, values: Mapping[str, Any], declarations: Iterable[Declarable]) -> Outcome:
     """Insert an event and count it, all or nothing; the stream counts it in all other declarations."""
     if not isinstance(declarations, Iterable):
         raise InvalidArgumentError("declarations", declarations, "a sequence of declarations, such as [VIEWS]")
-    declared = _countable(event, declarations)
+    declared = _countable(event, [*declarations])
     if event.packed is not None:
         raise InvalidArgumentError("event", event.name, "one that is not packed: a transaction inserts an item")
     try:
@@ -60,25 +61,22 @@ def record_once(table: Table, event: Event, values: Mapping[str, Any], declarati
     item[TYPE] = {"S": event.name + ONCE_SUFFIX}
     if declared:
         # A later correction or deletion takes back exactly what has counted it.
-        item[COUNTED_IN] = {"SS": [each.name for each in declared]}
+        item[COUNTED_IN] = {"SS": [declaration.name for declaration in declared]}
     # Any shard will do: it only spreads the writes of write-sharded groups.
-    shard, met = str(table.jitter()), {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+    shard, answer = str(table.jitter()), {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
     put = {"TableName": table.name, "Item": item, "ConditionExpression": f"attribute_not_exists({PK})"}
-    writes, names = [{"Put": {**put, **met}}], ["", *(delta.layout.name for delta in folded.deltas)]
-    for delta in folded.deltas:
-        update = Update(delta.layout, delta.group, delta.measures, shard)
-        writes.append({"Update": {**_only_own(table, update, delta.layout), **met}})
-    return _transact(table, event, writes, names)
+    updates = [_update(table, delta.layout, delta.group, delta.measures, shard) for delta in folded.deltas]
+    writes = [{"Put": {**put, **answer}}, *({"Update": {**update, **answer}} for update in updates)]
+    return _transact(table, event, writes, ["", *(delta.layout.name for delta in folded.deltas)])
 
 
-def _countable(event: Event, declarations: Iterable[Declarable]) -> tuple[Declaration, ...]:
-    given = [*declarations]
-    of_event = [each for each in given if isinstance(each, Aggregate | Window) and each.source == event]
+def _countable(event: Event, declarations: Sequence[Declarable]) -> tuple[Declaration, ...]:
+    of_event = (item for item in declarations if isinstance(item, Aggregate | Window) and item.source == event)
     # Transactions would conflict with all groups of a page.
-    countable = tuple(each for each in of_event if isinstance(each, Window) or not each.pages)
-    if len(countable) != len(given) or len(given) > MAX_COUNTED:
+    countable = tuple(item for item in of_event if isinstance(item, Window) or not item.pages)
+    if len(countable) != len(declarations) or len(declarations) > MAX_COUNTED:
         allowed = f"up to {MAX_COUNTED} Windows, and Aggregates without pages, over {event.name!r}"
-        raise InvalidArgumentError("declarations", [getattr(each, "name", each) for each in given], allowed)
+        raise InvalidArgumentError("declarations", [getattr(item, "name", item) for item in declarations], allowed)
     return countable
 
 
@@ -105,7 +103,6 @@ def _transact(table: Table, event: Event, writes: list[Any], names: list[str]) -
 
 
 def increment(table: Table, counter: Counter, values: Mapping[str, object], amount: Amount) -> dict[str, Any]:
-    """Add to a group at once and return its measures; not idempotent."""
     layout, group = _open_group(table, counter, values)
     measures = [*counter.measures]
     amounts = {measures[0]: amount} if not isinstance(amount, Mapping) and len(measures) == 1 else amount
@@ -113,9 +110,8 @@ def increment(table: Table, counter: Counter, values: Mapping[str, object], amou
         allowed = f"a mapping of measures to numbers, of {counter.name!r}: {', '.join(measures)}"
         raise InvalidArgumentError("amount", amount, allowed)
     numbers = {name: require_storable("amount", converted("amount", number)) for name, number in amounts.items()}
-    request = _only_own(table, Update(layout, group, numbers, ""), layout)
     try:
-        item = table.update_once(request, "counted")
+        item = table.update_once(_update(table, layout, group, numbers, ""), "counted")
     except ClientError as error:
         _require_own(item_of(error), layout.name)
         if error.response["Error"]["Code"] != "ValidationException":
@@ -132,12 +128,12 @@ def reset(table: Table, counter: Counter, values: Mapping[str, object]) -> dict[
     for _ in table.tries():
         item = table.read_item(key)
         _require_own(item, counter.name)
-        seen = {name: item.get(name) for name in counter._attributes}
-        before = ", ".join(f"{name}={number['N']}" for name, number in seen.items() if number)
-        zeros = dict.fromkeys([*seen, SCORE] if counter.ranking is not None else seen, _ZERO)
-        request = update_as_seen(table.name, key, zeros, {TYPE: item.get(TYPE), **seen})
+        current = {name: item.get(name) for name in counter._attributes}
+        before = ", ".join(f"{name}={number['N']}" for name, number in current.items() if number)
+        zeros = dict.fromkeys([*current, SCORE] if counter.ranking is not None else current, _ZERO)
+        request = update_as_seen(table.name, key, zeros, {TYPE: item.get(TYPE), **current})
         try:
-            if any(parse_number(number["N"]) for number in seen.values() if number):
+            if any(parse_number(number["N"]) for number in current.values() if number):
                 table.update_once(request, f"reset, from {before}")
         except table.client.exceptions.ConditionalCheckFailedException:
             continue
@@ -161,10 +157,11 @@ def _open_group(table: Table, declared: Counter, values: Mapping[str, object]) -
     return layout, group
 
 
-def _only_own(table: Table, update: Update, layout: ItemLayout) -> dict[str, Any]:
-    """An update on condition that no other declaration has written the item."""
+def _update(table: Table, layout: ItemLayout, group: GroupKey, numbers: Mapping[str, Number], shard: str) -> Any:
+    """Return an update on condition that no other declaration has written the item."""
     is_own = "(attribute_not_exists(#own) OR #own = :own)"
-    return conditional(update.request(table.name), is_own, {"#own": TYPE}, {":own": {"S": layout.name}})
+    request = Update(layout, group, numbers, shard).request(table.name)
+    return conditional(request, is_own, {"#own": TYPE}, {":own": {"S": layout.name}})
 
 
 def _require_own(item: Image, name: str) -> None:
