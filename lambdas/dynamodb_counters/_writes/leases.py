@@ -19,16 +19,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._assumptions import KEPT_LONGER, LEASE_CLOCKS, TRIES
 from dynamodb_counters._declarations.checks import require_count
 from dynamodb_counters._declarations.quotas import MOST_CALLS, Quota, QuotaPeriod
-from dynamodb_counters._items.schema import PK, QUOTA, SK, TTL, TYPE
+from dynamodb_counters._items.schema import PK, QUOTA, SK, TTL, TYPE, typed_values
 from dynamodb_counters._table import Table, item_of
 from dynamodb_counters._tiers import utc
 from dynamodb_counters.errors import InDoubtError, InvalidArgumentError, UnavailableError
 
 RESERVED: Final = "reserved"
-
 _SHARE: Final = 8
-"""A portion is at most this part of what is left, so that the last calls are not all held by the first to come."""
-
+"""A portion is at most this part of what remains, so that the last calls are not all held by the first to come."""
 _PAUSE: Final = 1.0
 """For how long a process that was refused does not ask again, in seconds: refused updates cost units, too."""
 
@@ -37,22 +35,19 @@ class Holding:
     """The calls of one period that one process may grant without asking."""
 
     def __init__(self, table: Table, quota: Quota, pk: str, period: QuotaPeriod) -> None:
-        self.period = period
-        self.units = 0
+        self.period, self.units = period, 0
         self._table, self._quota = table, quota
         self._key = {PK: {"S": pk}, SK: {"S": period.sk}}
-        self._left = quota.limit
-        """What no process holds, as the item was met last."""
-        self._size = 1
-        """The next portion: doubled by each, so that a process holds about as many calls as it has made."""
+        self._free = quota.limit  # What no process holds, as the last answer says.
+        self._size = 1  # The next portion: doubled each time, so that about as many calls are held as were made.
         self._refused_at = -math.inf
 
     def reserve(self, n: int) -> bool:
         """Ask once to hold `n` calls or more; False if the limit does not leave so many."""
         missing, now = n - self.units, self._table.clock()
-        if missing > self._left and now < self._refused_at + _PAUSE:
+        if missing > self._free and now < self._refused_at + _PAUSE:
             return False
-        units = max(missing, min(self._size, self._left // _SHARE))
+        units = max(missing, min(self._size, self._free // _SHARE))
         # One whose answer is lost is given up, and so may be the next: it asks for no more than is missing.
         size, self._size = min(2 * self._size, self._quota._portion_size), 1
         if self._add(units, "reserved"):
@@ -70,27 +65,27 @@ class Holding:
             self.units = 0 if isinstance(error, InDoubtError) else units
             raise
 
-    def _add(self, units: int, done: str) -> bool:
+    def _add(self, units: int, verb: str) -> bool:
         """Add to what the period's item says is reserved, within the limit, or subtract; return whether it took it."""
         if units > 0:
             condition, bound = "attribute_not_exists(#reserved) OR #reserved <= :bound", self._quota.limit - units
         else:
             condition, bound = "#reserved >= :bound", -units
-        values = {":type": {"S": QUOTA}, ":ttl": {"N": str(self.period.end + KEPT_LONGER)}}
+        numbers = {":units": units, ":bound": bound, ":ttl": self.period.end + KEPT_LONGER}
         request = {
             "TableName": self._table.name,
             "Key": self._key,
             "UpdateExpression": "ADD #reserved :units SET #type = :type, #ttl = :ttl",
             "ConditionExpression": condition,
             "ExpressionAttributeNames": {"#reserved": RESERVED, "#type": TYPE, "#ttl": TTL},
-            "ExpressionAttributeValues": {":units": {"N": str(units)}, ":bound": {"N": str(bound)}, **values},
+            "ExpressionAttributeValues": typed_values({**numbers, ":type": QUOTA}),
         }
         try:
-            item, is_done = self._table.update_once(request, done), True
+            item, is_added = self._table.update_once(request, verb), True
         except self._table.client.exceptions.ConditionalCheckFailedException as refusal:
-            item, is_done = item_of(refusal), False
-        self._left = self._quota.limit - int(item.get(RESERVED, {"N": "0"})["N"])
-        return is_done
+            item, is_added = item_of(refusal), False
+        self._free = self._quota.limit - int(item.get(RESERVED, {"N": "0"})["N"])
+        return is_added
 
 
 class Leases:
@@ -139,8 +134,7 @@ class Leases:
         with self._own_lock():
             for _ in range(TRIES):
                 current = self._current()
-                short = [holding for holding in current if holding.units < n]
-                if not short:
+                if not (short := [holding for holding in current if holding.units < n]):
                     for holding in current:
                         holding.units -= n
                     return True
@@ -181,7 +175,7 @@ class Leases:
         return self._lock
 
     def _current(self) -> list[Holding]:
-        """Holdings of the periods that it may be now: two, near the end of one."""
+        """Return the holdings of the periods that it may be now: two, near the end of a period."""
         moment = self._table.clock()
         earliest, latest = moment - LEASE_CLOCKS, moment + LEASE_CLOCKS
         # Calls left of a period that is over for all are of no use.
