@@ -36,7 +36,7 @@ from dynamodb_counters._fold.records import Origins, Record, created_of, stream_
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.schema import BASELINE, PK, SK, TYPE, item_bytes, put_as_seen, sequence_of, write_units
 from dynamodb_counters._quarantine import PROVISIONAL, Quarantine
-from dynamodb_counters._reads.table_reads import Wanted, read_items
+from dynamodb_counters._reads.table_reads import Lookup, read_items
 from dynamodb_counters._registry import Run, header_key, read_registry
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
@@ -134,7 +134,7 @@ def read_checkpoint(table: Table, shard: str) -> Checkpoint:
     return checkpoint_of(table.read_item(checkpoint_key(shard_digest(shard))))
 
 
-def read_groups(table: Table, wanted: Sequence[Wanted], shards: Iterable[str]) -> list[ReadGroup]:
+def read_groups(table: Table, wanted: Sequence[Lookup], shards: Iterable[str]) -> list[ReadGroup]:
     """Read groups after checkpoints: what a checkpoint covers, their items have applied."""
     through = {shard: read_checkpoint(table, shard).applied_through for shard in shards}
     names = {shard: Watermark(shard).name for shard in through}

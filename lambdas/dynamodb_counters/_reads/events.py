@@ -23,39 +23,30 @@ from dynamodb_counters._declarations.sources import OURS, EventIdentity
 from dynamodb_counters._fold.fold import folded_alone, sums_of
 from dynamodb_counters._fold.layouts import ItemLayout, group_of_item
 from dynamodb_counters._fold.plan import UNFOLDABLE, Plan
+from dynamodb_counters._items import conversions
 from dynamodb_counters._items.chunks import MAX_NUMBER, chunk_bucket, chunk_key, decode_chunk
 from dynamodb_counters._items.conditions import Image, reader, text_reader
-from dynamodb_counters._items.conversions import (
-    EXACT,
-    LAST_CHARACTER,
-    Number,
-    event_seconds,
-    key_text,
-    plain_value,
-    read_number,
-)
+from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, event_seconds
 from dynamodb_counters._items.keys import parts_of, tier_of
 from dynamodb_counters._items.schema import CHUNK, ONCE_SUFFIX, PACK_SUFFIX, PAGE_PREFIX, SK, TTL, TYPE, is_reserved
+from dynamodb_counters._reads import table_reads
 from dynamodb_counters._reads.group_reads import sort_key_range
 from dynamodb_counters._reads.question import SPAN, Question, fields_of, require_order
 from dynamodb_counters._reads.span_reads import add_up, read_spans
-from dynamodb_counters._reads.table_reads import Item, TableReads, asked_group, query, read_items, require_scan
 from dynamodb_counters._registry import Layouts, all_parts, part_of, read_registry
+from dynamodb_counters._reads.table_reads import Item, TableReads, query
 from dynamodb_counters._table import Table
 from dynamodb_counters._tiers import FIRST_SECOND, LAST_SECOND, TOTAL, Span, seconds_of
 from dynamodb_counters.errors import InvalidArgumentError
 
 LINES: Final = 1000
 """Most lines that an explanation holds, unless another number is asked for: all of them add up."""
-
 UNEXPLAINED: Final = (
     "changes meanwhile, records on their way, the quarantine, a backfill that is due, or events that expired, were "
     "erased or came too late may explain it: explain it again; `counters verify` tells which"
 )
 
 _SIGNS: Final = {"+": 1, "-": -1}
-
-Wanted: TypeAlias = Mapping[str, str]
 Timespan: TypeAlias = tuple[float, float]
 
 
@@ -93,14 +84,15 @@ class EventReads(TableReads):
             Attributes as Python values; numbers are int or Decimal, binary is bytes.
         """
         require_declaration(event, Event)
-        wanted = {name: key_text(name, value) for name, value in event._canonical(given(values, fields)).items()}
-        for name in wanted:
+        group = event._canonical(given(values, fields))
+        texts = {name: conversions.key_text(name, value) for name, value in group.items()}
+        for name in texts:
             require_attribute("values", name)
         first = -math.inf if start is None else seconds_of("start", start)
         last = math.inf if end is None else seconds_of("end", end)
         require_order(first, last, end)
-        require_values(fields_of(event, "events")[0], wanted)
-        listing, packed = _Listing(self._table, event, wanted, consistent), event.packed
+        require_values(fields_of(event, "events")[0], texts)
+        listing, packed = _Listing(self._table, event, texts, consistent), event.packed
         for name, value in {"start": start, "end": end}.items() if packed is None else [("after", after)]:
             if value:
                 allowed = "none: events that are not packed are listed by their sort keys, packed ones by their times"
@@ -110,16 +102,16 @@ class EventReads(TableReads):
 
 @dataclass(frozen=True)
 class _Listing:
-    """The events of a declaration that have the wanted values."""
+    """The events of a declaration that have the values."""
 
     table: Table
     event: Event
-    wanted: Wanted
+    texts: Mapping[str, str]
     consistent: bool
 
     def plain(self, after: str) -> Iterator[dict[str, Any]]:
-        pk, now = self.event._pk_template.render(self.wanted), self.table.clock()
-        is_wanted, prefix = _filter(self.wanted), self.event._sk_template.prefix
+        pk, now = self.event._pk_template.render(self.texts), self.table.clock()
+        has_values, prefix = _filter(self.texts), self.event._sk_template.prefix
         if after > prefix + LAST_CHARACTER:
             return
         # No key is empty, a template's prefix may be.
@@ -127,7 +119,7 @@ class _Listing:
         for item in query(self.table, pk, keys, consistent=self.consistent):
             is_kept = TTL not in item or float(item[TTL]["N"]) > now
             is_event = item.get(TYPE, {}).get("S") in (self.event.name, self.event.name + ONCE_SUFFIX)
-            if item[SK]["S"] > after and is_event and is_kept and is_wanted(item):
+            if item[SK]["S"] > after and is_event and is_kept and has_values(item):
                 yield _plain(item)
 
     def packed(self, packed: Packed, span: Timespan) -> Iterator[dict[str, Any]]:
@@ -136,12 +128,12 @@ class _Listing:
             # An event that is refused as too late is read no more either, though it may not be deleted yet.
             begin = max(begin, (self.table.clock() - retention.total_seconds()) // bucket * bucket)
         streams, identity = self.chunks(packed, (begin, span[1])), EventIdentity(self.event)
-        is_wanted, find_time = _filter(self.wanted), reader(packed.time)
+        has_values, find_time = _filter(self.texts), reader(packed.time)
         for _, chunks in groupby(merge(*streams, key=_bucket), key=_bucket):
             live: dict[bytes, Image] = {}
             for item in chunks:
                 # A row that is taken back has the values that were accepted, so rows of other events need no look.
-                for row in filter(lambda row: is_wanted(row.values), decode_chunk(item[CHUNK]).all_rows()):
+                for row in filter(lambda row: has_values(row.values), decode_chunk(item[CHUNK]).all_rows()):
                     digest = identity.digest(row.values)
                     if row.sign == "+":
                         live[digest] = row.values
@@ -153,16 +145,16 @@ class _Listing:
     def chunks(self, packed: Packed, span: Timespan) -> Iterator[Iterator[Item]]:
         Layouts.of_table(self.table).require(self.event)
         begin, finish, bucket = max(FIRST_SECOND, span[0]), min(LAST_SECOND, span[1]), packed._bucket_seconds
-        image: Image = {name: {"S": text} for name, text in self.wanted.items()}
-        parts = [part_of(packed, b"", image)] if packed.partition_by in self.wanted else all_parts(packed, image)
+        image: Image = {name: {"S": text} for name, text in self.texts.items()}
+        parts = [part_of(packed, b"", image)] if packed.partition_by in self.texts else all_parts(packed, image)
         for part in parts if begin < finish else ():
             pk, first = chunk_key(self.event.name, part, int(begin // bucket * bucket), 0)
             _, last = chunk_key(self.event.name, part, (math.ceil(finish) - 1) // bucket * bucket, MAX_NUMBER)
             yield query(self.table, pk, (first, last), consistent=self.consistent)
 
 
-def _filter(wanted: Wanted) -> Callable[[Image], bool]:
-    parts = [(reader(name, literal=True), text_reader(name, literal=True), text) for name, text in wanted.items()]
+def _filter(texts: Mapping[str, str]) -> Callable[[Image], bool]:
+    parts = [(reader(name, literal=True), text_reader(name, literal=True), text) for name, text in texts.items()]
     return lambda image: all(
         (find(image) or {}).keys() & {"S", "N"} and read(image) == text for find, read, text in parts
     )
@@ -173,7 +165,7 @@ def _bucket(chunk: Item) -> str:
 
 
 def _plain(image: Image) -> dict[str, Any]:
-    return {name: plain_value(value) for name, value in image.items() if not is_reserved(name)}
+    return {name: conversions.plain_value(value) for name, value in image.items() if not is_reserved(name)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,29 +218,29 @@ def explain(table: Table, question: Question, *, scan: bool, limit: int = LINES)
     span = [name for name in SPAN if getattr(question, name) is not None]
     if span and not isinstance(declared, Window):
         raise InvalidArgumentError(span[0], str(getattr(question, span[0])), f"None: {declared.name!r} is no Window")
-    texts, _ = asked_group(table, declared, question.values, group_fields(declared))
+    texts, _ = table_reads.resolve_group(table, declared, question.values)
     question = replace(question, values=texts)
     source_table = read_registry(table).source
     is_foreign = isinstance(declared.source, Items) if source_table else None
     items = _selected(table, question)
     if items is None:
         source = Table(source_table, table.client) if source_table and is_foreign else table
-        require_scan(source, scan=scan)
+        table_reads.require_scan(source, scan=scan)
         pages = source.client.get_paginator("scan").paginate(TableName=source.name, ConsistentRead=True)
         items = (item for page in pages for item in page["Items"])
     rest: Any = Counter()
     count = 0
 
-    def added() -> Iterator[Line]:
+    def lines() -> Iterator[Line]:
         nonlocal count
         for line in _lines(question, items, is_foreign):
             count += 1
             rest.subtract(line.adds)
             yield line
 
-    with localcontext(EXACT):
+    with localcontext(conversions.EXACT):
         # Of none, it would read none.
-        first = heapq.nsmallest(max(limit, 1), added(), key=lambda line: [*line.key.values()])[:limit]
+        first = heapq.nsmallest(max(limit, 1), lines(), key=lambda line: [*line.key.values()])[:limit]
         numbers = _numbers(table, question)
         rest.update(numbers)
     difference = {name: number for name, number in rest.items() if number}
@@ -262,11 +254,11 @@ def _numbers(table: Table, question: Question) -> dict[str, Number]:
         [window] = read_spans(table, declared, texts, [question.interval], consistent=True)
         return {TOTAL: window.count} if window.count else {}
     if group_fields(declared) == declared.fields:
-        [items] = read_items(table, [(ItemLayout(declared), group_key(declared, texts))], consistent=True)
+        [items] = table_reads.read_items(table, [(ItemLayout(declared), group_key(declared, texts))], consistent=True)
     else:
         own = (item for item in _groups(table, declared, texts) if item.get(TYPE, {}).get("S") == declared.name)
         items = [group for item in own for group in ItemLayout(declared).images(item)]
-    sums = {name: sum(read_number(item, name) for item in items) for name in declared._attributes}
+    sums = {name: sum(conversions.read_number(item, name) for item in items) for name in declared._attributes}
     return {name: number for name, number in sums.items() if number}
 
 

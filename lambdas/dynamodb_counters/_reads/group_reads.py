@@ -12,33 +12,16 @@ from typing import Final, TypeAlias, overload
 
 from dynamodb_counters._declarations import WRITE_SHARD_FIELD, Aggregate, Distinct, Extremes, Percentiles
 from dynamodb_counters._declarations.checks import require_bool, require_choice, require_count
-from dynamodb_counters._declarations.composites import group_fields, require_declaration
-from dynamodb_counters._declarations.groups import (
-    Given,
-    Group,
-    given,
-    group_key,
-    group_of,
-    identity,
-    typed_key,
-    values_of,
-)
+from dynamodb_counters._declarations.composites import require_declaration
+from dynamodb_counters._declarations.groups import Given, Group, given, group_key, group_of, identity, values_of
 from dynamodb_counters._fold.layouts import ItemLayout, group_of_item
 from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, parse_number, read_number, whole
 from dynamodb_counters._items.keys import value_of
 from dynamodb_counters._items.schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK, TYPE
+from dynamodb_counters._reads import table_reads
 from dynamodb_counters._reads.question import MAX_LIMIT, ORDERS, Order
 from dynamodb_counters._reads.span_reads import Distribution, read_distribution
-from dynamodb_counters._reads.table_reads import (
-    Item,
-    TableReads,
-    asked_group,
-    get_items,
-    query,
-    read_items,
-    require_scan,
-    walk,
-)
+from dynamodb_counters._reads.table_reads import Item, TableReads, query, resolve_group
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -121,16 +104,17 @@ class GroupReads(TableReads):
         TimeoutError
             DynamoDB left some unread after several tries.
         """
-        asked = []
+        groups = []
         for declared, values in wanted:
             aggregate = declared.total if isinstance(declared, Distinct) else declared
             require_declaration(aggregate, Aggregate)
-            asked.append((aggregate, *asked_group(self._table, aggregate, values, aggregate.fields, is_whole=False)))
-        keys = [(ItemLayout(aggregate), group_key(aggregate, values)) for aggregate, values, _ in asked]
-        stored = read_items(self._table, keys, consistent=consistent)
+            group = resolve_group(self._table, aggregate, values, aggregate.fields, is_whole=False)
+            groups.append((aggregate, *group))
+        keys = [(ItemLayout(aggregate), group_key(aggregate, texts)) for aggregate, texts, _ in groups]
+        stored = table_reads.read_items(self._table, keys, consistent=consistent)
         return [
-            group_of(aggregate, values, items, complete)
-            for (aggregate, values, complete), items in zip(asked, stored, strict=True)
+            group_of(aggregate, texts, items, complete)
+            for (aggregate, texts, complete), items in zip(groups, stored, strict=True)
         ]
 
     def groups(
@@ -161,8 +145,8 @@ class GroupReads(TableReads):
         declared = aggregate.total if isinstance(aggregate, Distinct) else aggregate
         require_declaration(declared, Aggregate)
         require_bool("scan", scan)
-        listed = list_groups(self._table, declared, given(values, fields), scan=scan, consistent=consistent)
-        return (group for _, group in listed)
+        groups = list_groups(self._table, declared, given(values, fields), scan=scan, consistent=consistent)
+        return (group for _, group in groups)
 
     def top(self, aggregate: Aggregate, values: Given = None, /, *, count: int = 10, **fields: object) -> list[Group]:
         """Read the first groups of a leaderboard, highest score first; equal scores come in no stated order.
@@ -182,14 +166,14 @@ class GroupReads(TableReads):
         table, ranking = self._table, require_declaration(aggregate, Aggregate).ranking
         if ranking is None:
             raise InvalidArgumentError("aggregate", aggregate.name, "an aggregate with a ranking")
-        texts, complete = asked_group(table, aggregate, given(values, fields), ranking._template.fields[:-1])
-        template, shards = ranking._template, range(ranking.write_shards)
-        boards = [template.render({**texts, WRITE_SHARD_FIELD: shard}) for shard in shards]
-        listed = table.each(lambda board: _board(table, board, count), boards)
-        items = [*islice(heapq.merge(*listed, key=_score, reverse=True), count)]
+        texts, complete = resolve_group(table, aggregate, given(values, fields), ranking._template.fields[:-1])
+        template = ranking._template
+        boards = [template.render({**texts, WRITE_SHARD_FIELD: shard}) for shard in range(ranking.write_shards)]
+        shards = table.each(lambda board: _board(table, board, count), boards)
+        items = [*islice(heapq.merge(*shards, key=_score, reverse=True), count)]
         # The index holds only keys; a hashed key's values are in the item.
         unknown = [{PK: item[PK], SK: item[SK]} for item in items if values_of(aggregate, item) is None]
-        whole_items = get_items(table, unknown, consistent=False)
+        whole_items = table_reads.get_items(table, unknown, consistent=False)
         groups = (values_of(aggregate, whole_items.get(identity(item), item)) or {} for item in items)
         scores = ({ranking.measure: whole(_score(item))} for item in items)
         return [Group(*group, complete) for group in zip(groups, scores, strict=True)]
@@ -234,7 +218,7 @@ def list_groups(
     """List groups with their places; by a Scan where the values are not all of a partition key's."""
     missing = [] if aggregate.pages else [name for name in aggregate._listed_by if name not in values]
     fields = aggregate.fields if missing else aggregate._listed_by
-    texts, complete = asked_group(table, aggregate, values, fields, is_whole=not missing)
+    texts, complete = resolve_group(table, aggregate, values, fields, is_whole=not missing)
     if aggregate.write_shards > 1:
         raise InvalidArgumentError("aggregate", aggregate.name, "an aggregate with write_shards=1")
     start, (first, last) = "" if after is None else after[1], sort_key_range(aggregate)
@@ -242,11 +226,11 @@ def list_groups(
         raise InvalidArgumentError("next", start, f"the key of a group of {aggregate.name!r}")
     rows: Iterable[tuple[Place, Item]]
     if aggregate.pages:
-        pages = walk(table, aggregate, texts, after=start, consistent=consistent)
+        pages = table_reads.walk(table, aggregate, texts, after=start, consistent=consistent)
         rows = ((("", digest), item) for digest, item in pages)
     elif missing:
-        require_scan(table, f", or values of {', '.join(missing)} for a Query", scan=scan)
-        begin = {} if after is None else {"ExclusiveStartKey": typed_key(dict(zip((PK, SK), after, strict=True)))}
+        table_reads.require_scan(table, f", or values of {', '.join(missing)} for a Query", scan=scan)
+        begin = {} if after is None else {"ExclusiveStartKey": {PK: {"S": after[0]}, SK: {"S": after[1]}}}
         rows = ((identity(item), item) for item in table.of_types(aggregate.name, ConsistentRead=consistent, **begin))
     else:
         pk = aggregate._pk_template.render(texts)
@@ -273,7 +257,7 @@ def sort_key_range(aggregate: Aggregate) -> tuple[str, str]:
 
 
 def _board(table: Table, board: str, count: int) -> list[Item]:
-    """Keys of a shard of a leaderboard, the highest score first."""
+    """Return the keys of a shard of a leaderboard, the highest score first."""
     pages = table.client.get_paginator("query").paginate(
         TableName=table.name,
         IndexName=RANKING_INDEX,
@@ -293,9 +277,9 @@ def _score(item: Item) -> Number:
 def read_extremes(
     table: Table, counted: Aggregate, values: Mapping[str, object], order: str, count: int, *, consistent: bool
 ) -> list[Extreme]:
-    """The first values of a group from either end, by the aggregate that counts the items of each value."""
-    values, complete = asked_group(table, counted, values, group_fields(counted))
-    value, *shown = counted._sk_template.fields
+    """Return the first values of a group from either end, by the aggregate that counts the items of each value."""
+    values, complete = resolve_group(table, counted, values)
+    value, *companions = counted._sk_template.fields
     pk = counted._pk_template.render(values)
     options = {"ScanIndexForward": order == "smallest", "PaginationConfig": {"PageSize": _AT_A_TIME}}
     items = query(table, pk, sort_key_range(counted), consistent=consistent, **options)
@@ -303,6 +287,6 @@ def read_extremes(
     present = (item for item in items if read_number(item, "items") > 0 and item[TYPE]["S"] == counted.name)
     groups = ((values_of(counted, item) or {}, read_number(item, "items")) for item in islice(present, count))
     return [
-        Extreme(value_of(texts[value]), number, {name: texts[name] for name in shown}, complete)
+        Extreme(value_of(texts[value]), number, {name: texts[name] for name in companions}, complete)
         for texts, number in groups
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
@@ -12,37 +13,23 @@ from math import ceil
 from operator import itemgetter
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
+from dynamodb_counters import _tiers
 from dynamodb_counters._declarations import BUCKET_FIELD, ActiveMembers, Aggregate, Percentiles, TimeWeighted, Window
 from dynamodb_counters._declarations.checks import require_choice
-from dynamodb_counters._declarations.composites import group_fields, longest_of, require_declaration
+from dynamodb_counters._declarations.composites import longest_of, require_declaration
 from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._declarations.measures import MOMENT
 from dynamodb_counters._items.conversions import EXACT, Number, read_number, whole
 from dynamodb_counters._items.keys import LOG, log_bins, parts_of
 from dynamodb_counters._items.schema import SK
-from dynamodb_counters._reads.question import around, calendar_of, require_length, require_retained, trailing
-from dynamodb_counters._reads.table_reads import TableReads, asked_group, numbers_by_unit, numbers_of, query, walk
+from dynamodb_counters._reads import question, table_reads
+from dynamodb_counters._reads.table_reads import TableReads, Values, numbers_of, query, resolve_group
 from dynamodb_counters._table import Table
-from dynamodb_counters._tiers import (
-    FIRST_SECOND,
-    PERIODS,
-    TOTAL,
-    Interval,
-    Period,
-    Span,
-    period_start,
-    plan_queries,
-    read_cost,
-    seconds_of,
-    steps,
-    utc,
-)
+from dynamodb_counters._tiers import TOTAL, Interval, Period, Span, plan_queries, read_cost, seconds_of, utc
 from dynamodb_counters.errors import InvalidArgumentError
 
-Values: TypeAlias = Mapping[str, object]
 Bucket: TypeAlias = tuple[int, Mapping[str, Number]]
 """The number of a bucket of its tier, and what it holds."""
-
 Part: TypeAlias = tuple[Span, Sequence[Bucket]]
 """A part of an interval that is a span of a tier, with the buckets that it touches."""
 
@@ -138,16 +125,16 @@ class Distribution:
 
 
 def add_moments(span: Span, buckets: Iterable[Bucket]) -> Number:
-    """The sum of changes of a level times the moments of these, in seconds since 1970."""
+    """Return the sum of changes of a level times the moments of these, in seconds since 1970."""
     total: Number = 0
     for bucket, numbers in buckets:
-        held = {name.removesuffix(MOMENT): number for name, number in numbers.items() if name.endswith(MOMENT)}
-        total += add_up(span, [(bucket, held)]) + span.tier.start(bucket) * add_up(span, [(bucket, numbers)])
+        moments = {name.removesuffix(MOMENT): number for name, number in numbers.items() if name.endswith(MOMENT)}
+        total += add_up(span, [(bucket, moments)]) + span.tier.start(bucket) * add_up(span, [(bucket, numbers)])
     return total
 
 
 def add_up(span: Span, buckets: Iterable[Bucket]) -> Number:
-    """The sum of what buckets hold of a span, in their totals and slots."""
+    """Return the sum of what buckets hold of a span, in their totals and slots."""
     count: Number = 0
     tier, start, end = span.tier, span.interval.start, span.interval.end
     for bucket, numbers in buckets:
@@ -162,15 +149,15 @@ def add_up(span: Span, buckets: Iterable[Bucket]) -> Number:
 
 
 def queries_of(window: Window, intervals: Sequence[Interval]) -> list[Span]:
-    """The Queries that read intervals one after the other: of a tier as one where that costs no more."""
+    """Return the Queries that read intervals one after the other: of a tier a single one where that costs no more."""
     spans = dict[str, list[Span]]()
-    for span in chain.from_iterable(plan_queries(window._kept_tiers, each) for each in intervals):
-        those = spans.setdefault(span.tier.name, [span])
-        both = Span(span.tier, Interval(those[-1].interval.start, span.interval.end))
-        if read_cost([both]) <= read_cost([those[-1], span]):
-            those[-1] = both
+    for span in chain.from_iterable(plan_queries(window._kept_tiers, interval) for interval in intervals):
+        of_tier = spans.setdefault(span.tier.name, [span])
+        both = Span(span.tier, Interval(of_tier[-1].interval.start, span.interval.end))
+        if read_cost([both]) <= read_cost([of_tier[-1], span]):
+            of_tier[-1] = both
         else:
-            those.append(span)
+            of_tier.append(span)
     return [*chain.from_iterable(spans.values())]
 
 
@@ -178,13 +165,13 @@ def _read(
     table: Table, window: Window, values: Values, intervals: Sequence[Interval], *, consistent: bool
 ) -> tuple[list[list[Part]], bool]:
     """Read a group in one round trip: the parts of intervals one after the other, and whether it is complete."""
-    texts, is_complete = asked_group(table, window, values, window.fields)
+    texts, is_complete = resolve_group(table, window, values)
     queries, pk = queries_of(window, intervals), window._pk_template.render(texts)
-    buckets = dict[str, list[Bucket]]()
-    found = table.each(lambda span: _buckets(table, window, pk, span, consistent=consistent), queries)
-    for span, some in zip(queries, found, strict=True):
-        buckets.setdefault(span.tier.name, []).extend(some)
-    plans = [plan_queries(window._kept_tiers, each) for each in intervals]
+    buckets = defaultdict[str, list[Bucket]](list)
+    results = table.each(lambda span: _buckets(table, window, pk, span, consistent=consistent), queries)
+    for span, result in zip(queries, results, strict=True):
+        buckets[span.tier.name] += result
+    plans = [plan_queries(window._kept_tiers, interval) for interval in intervals]
     return [[(span, _touched(span, buckets[span.tier.name])) for span in plan] for plan in plans], is_complete
 
 
@@ -202,8 +189,7 @@ def _buckets(table: Table, window: Window, pk: str, span: Span, *, consistent: b
 
 
 def _touched(span: Span, buckets: Sequence[Bucket]) -> Sequence[Bucket]:
-    first, last = span.buckets
-    number = itemgetter(0)
+    (first, last), number = span.buckets, itemgetter(0)
     return buckets[bisect_left(buckets, first, key=number) : bisect_right(buckets, last, key=number)]
 
 
@@ -212,16 +198,16 @@ def read_spans(
 ) -> list[Any]:
     """Read a group of what counts by time over each of some intervals; of what lies in pages, by the unit of time."""
     if isinstance(declared, Window):
-        read, complete = _read(table, declared, values, intervals, consistent=consistent)
+        spans, complete = _read(table, declared, values, intervals, consistent=consistent)
         with localcontext(EXACT):
-            sums = [[add_up(*part) for part in parts] for parts in read]
-            return [_count(*each, complete=complete) for each in zip(intervals, sums, strict=True)]
-    tier = declared._tier
-    require_length(declared, max(timedelta(seconds=each.end - each.start) for each in intervals))
-    texts, complete = asked_group(table, declared, values, group_fields(declared))
-    around_all = Interval(intervals[0].start, intervals[-1].end)
-    units = [*numbers_by_unit(table, declared, texts, around_all, consistent=consistent)]
-    parts = [(span, _touched(span, units)) for span in (Span(tier, each) for each in intervals)]
+            sums = [[add_up(*part) for part in parts] for parts in spans]
+            return [_count(*pair, complete=complete) for pair in zip(intervals, sums, strict=True)]
+    longest = max(timedelta(seconds=interval.end - interval.start) for interval in intervals)
+    question.require_length(declared, longest)
+    texts, complete = resolve_group(table, declared, values)
+    whole_span = Interval(intervals[0].start, intervals[-1].end)
+    units = [*table_reads.numbers_by_unit(table, declared, texts, whole_span, consistent=consistent)]
+    parts = [(span, _touched(span, units)) for span in (Span(declared._tier, interval) for interval in intervals)]
     if longest_of(declared) is not None:
         return [_active(*part, complete=complete) for part in parts]
     return [
@@ -230,12 +216,10 @@ def read_spans(
     ]
 
 
-def read_distribution(
-    table: Table, counted: Aggregate, values: Mapping[str, object], *, consistent: bool
-) -> Distribution:
-    """The distribution of a group, by the aggregate that counts its bins."""
-    values, complete = asked_group(table, counted, values, group_fields(counted))
-    groups = [group for _, group in walk(table, counted, values, consistent=consistent)]
+def read_distribution(table: Table, counted: Aggregate, values: Values, *, consistent: bool) -> Distribution:
+    """Read the distribution of a group, by the aggregate that counts its bins."""
+    values, complete = resolve_group(table, counted, values)
+    groups = [group for _, group in table_reads.walk(table, counted, values, consistent=consistent)]
     return _distribution(counted, [numbers_of(counted, groups)], complete=complete)
 
 
@@ -296,7 +280,7 @@ class WindowReader(Generic[Counted]):
         as_of : datetime, optional
             End of the span. Default: now.
         """
-        return self._counted([trailing(self._declared, length, as_of, self._table.clock())], consistent)[0]
+        return self._spans([question.trailing(self._declared, length, as_of, self._table.clock())], consistent)[0]
 
     def calendar(
         self,
@@ -320,23 +304,18 @@ class WindowReader(Generic[Counted]):
         as_of : datetime, optional
             A moment in the period, up to whose unit of precision to count. Default: now.
         """
-        require_choice("period", period, PERIODS)
-        zone, first_day = calendar_of(self._declared, self._values, tz, anchor, period)
+        require_choice("period", period, _tiers.PERIODS)
+        zone, first_day = question.calendar_of(self._declared, self._values, tz, anchor, period)
         now = self._table.clock()
         until = now if as_of is None else seconds_of("as_of", as_of)
-        start, unit = period_start(period, until, zone, first_day), self._declared._unit
-        require_retained(self._declared, "period", start, now)
+        start, unit = _tiers.period_start(period, until, zone, first_day), self._declared._unit
+        question.require_retained(self._declared, "period", start, now)
         end = Interval.ending_at(until, timedelta(seconds=unit), unit).end
-        return self._counted([Interval(start // unit * unit, end)], consistent)[0]
+        return self._spans([Interval(start // unit * unit, end)], consistent)[0]
 
     def between(self, start: datetime, end: datetime, *, consistent: bool = False) -> Counted:
-        """Count events between two moments: in all units of precision that these touch.
-
-        Parameters
-        ----------
-        start, end : datetime
-        """
-        return self._counted([self._around(start, end)], consistent)[0]
+        """Count events between two moments: in all units of precision that these touch."""
+        return self._spans([self._around(start, end)], consistent)[0]
 
     def series(
         self,
@@ -359,8 +338,9 @@ class WindowReader(Generic[Counted]):
         tz, anchor
             As in `calendar`.
         """
-        calendar = calendar_of(self._declared, self._values, tz, anchor, step)
-        return self._counted(steps(self._around(start, end), step, *calendar, self._declared._unit), consistent)
+        calendar = question.calendar_of(self._declared, self._values, tz, anchor, step)
+        steps = _tiers.steps(self._around(start, end), step, *calendar, self._declared._unit)
+        return self._spans(steps, consistent)
 
     def rolling(
         self, start: datetime, end: datetime, length: timedelta | None = None, /, *, consistent: bool = False
@@ -378,8 +358,8 @@ class WindowReader(Generic[Counted]):
             raise InvalidArgumentError("declaration", self._declared.name, "ActiveMembers")
         unit, ends = self._declared._unit, self._around(start, end)
         length = longest if length is None else length
-        intervals = [Interval.ending_at(each, length, unit) for each in range(ends.start, ends.end, unit)]
-        return self._counted(intervals, consistent)
+        intervals = [Interval.ending_at(moment, length, unit) for moment in range(ends.start, ends.end, unit)]
+        return self._spans(intervals, consistent)
 
     def integral(self, start: datetime, end: datetime, *, consistent: bool = False) -> Integral:
         """Add up a level over time between two moments, of a window whose measure is `TimeWeighted`.
@@ -390,7 +370,7 @@ class WindowReader(Generic[Counted]):
         if not isinstance(window, Window) or not isinstance(window.measure, TimeWeighted):
             raise InvalidArgumentError("window", window.name, "one whose measure is TimeWeighted")
         interval = self._around(start, end)
-        intervals = [Interval(FIRST_SECOND, interval.start), interval]
+        intervals = [Interval(_tiers.FIRST_SECOND, interval.start), interval]
         [earlier, within], complete = _read(self._table, window, self._values, intervals, consistent=consistent)
         with localcontext(EXACT):
             opening, change = (sum(add_up(*part) for part in parts) for parts in (earlier, within))
@@ -399,11 +379,11 @@ class WindowReader(Generic[Counted]):
             ends = utc(interval.start), utc(interval.end)
             return Integral(whole(value), whole(opening), whole(opening + change), *ends, complete)
 
-    def _counted(self, intervals: Sequence[Interval], consistent: bool) -> list[Counted]:
+    def _spans(self, intervals: Sequence[Interval], consistent: bool) -> list[Counted]:
         return read_spans(self._table, self._declared, self._values, intervals, consistent=consistent)
 
     def _around(self, start: datetime, end: datetime) -> Interval:
-        return around(self._declared, start, end, self._table.clock())
+        return question.around(self._declared, start, end, self._table.clock())
 
 
 class WindowReads(TableReads):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._assumptions import TRIES
 from dynamodb_counters._declarations import Aggregate, Declaration
+from dynamodb_counters._declarations.composites import group_fields
 from dynamodb_counters._declarations.groups import Key, canonical_fields, identity, typed_key, values_of
 from dynamodb_counters._fold.layouts import BITS, GroupKey, ItemLayout, Page, PageLayout, digest_of, require_kept
 from dynamodb_counters._items.conditions import Image
@@ -19,9 +21,12 @@ from dynamodb_counters._tiers import Interval, Span
 from dynamodb_counters.errors import InvalidArgumentError
 
 Item: TypeAlias = Mapping[str, Any]
+Values: TypeAlias = Mapping[str, object]
+Lookup: TypeAlias = tuple[ItemLayout, GroupKey]
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
 _KEYS_PER_CALL: Final = 100
+_END: Final = 1 << BITS
 
 
 class TableReads:
@@ -30,11 +35,12 @@ class TableReads:
     _table: Table
 
 
-def asked_group(
-    table: Table, declared: Declaration, values: Mapping[str, object], fields: Iterable[str], *, is_whole: bool = True
+def resolve_group(
+    table: Table, declared: Declaration, values: Values, fields: Iterable[str] | None = None, *, is_whole: bool = True
 ) -> tuple[dict[str, str], bool]:
-    """The texts of a group, and whether it is complete; what nothing counts, and no group, are refused."""
+    """Return the texts of a group, and whether it is complete; refuse what nothing counts, and what is no group."""
     is_complete = NameStates.of_table(table).complete(declared)
+    fields = group_fields(declared) if fields is None else fields
     texts = canonical_fields(declared, fields, values, fields if is_whole else ())
     if isinstance(declared, Aggregate):
         require_kept(declared, texts, table.clock())
@@ -50,29 +56,29 @@ def require_scan(table: Table, instead: str = "", *, scan: bool) -> None:
 
 
 def get_items(table: Table, keys: Iterable[Key], *, consistent: bool) -> dict[tuple[str, str], Item]:
-    """The items that exist, by key; TimeoutError if DynamoDB leaves some unread after several tries."""
+    """Return the items that exist, by key; TimeoutError if DynamoDB leaves some unread after several tries."""
     different = list({identity(key): key for key in keys}.values())
     if len(different) == 1:
         answer = table.client.get_item(TableName=table.name, Key=different[0], ConsistentRead=consistent)
         return {identity(different[0]): answer["Item"]} if "Item" in answer else {}
-    chunks = [different[start : start + _KEYS_PER_CALL] for start in range(0, len(different), _KEYS_PER_CALL)]
 
     def read(keys: list[Any]) -> list[Item]:
         items: list[Item] = []
         for _ in table.tries():
-            wanted: Any = {table.name: {"Keys": keys, "ConsistentRead": consistent}}
-            answer = table.client.batch_get_item(RequestItems=wanted)
+            requests: Any = {table.name: {"Keys": keys, "ConsistentRead": consistent}}
+            answer = table.client.batch_get_item(RequestItems=requests)
             items += answer["Responses"].get(table.name, [])
             keys = answer.get("UnprocessedKeys", {}).get(table.name, {"Keys": []})["Keys"]
             if not keys:
                 return items
         raise TimeoutError(f"{len(keys)} keys stayed unread after {TRIES} tries; DynamoDB throttles the reads")
 
+    chunks = [different[start : start + _KEYS_PER_CALL] for start in range(0, len(different), _KEYS_PER_CALL)]
     return {identity(item): item for items in table.each(read, chunks) for item in items}
 
 
 def query(table: Table, pk: str, sort_keys: tuple[str, str], *, consistent: bool, **options: Any) -> Iterator[Item]:
-    """Items of a partition from a first sort key to a last one, page by page as they are asked for."""
+    """Yield items of a partition from a first sort key to a last one, page by page as they are asked for."""
     pages = table.client.get_paginator("query").paginate(
         TableName=table.name,
         KeyConditionExpression=f"{PK} = :pk AND {SK} BETWEEN :first AND :last",
@@ -84,21 +90,15 @@ def query(table: Table, pk: str, sort_keys: tuple[str, str], *, consistent: bool
         yield from page["Items"]
 
 
-_END: Final = 1 << BITS
-
-Wanted: TypeAlias = tuple[ItemLayout, GroupKey]
-
-
-def read_items(table: Table, wanted: Sequence[Wanted], *, consistent: bool) -> list[list[Image]]:
-    """The items of groups as far as they are there; of a group in a page that is there, what would be its item."""
-    keys = [[] if layout.pages else layout.keys(group) for layout, group in wanted]
-    plain = [key for some in keys for key in some]
-    found = get_items(table, plain, consistent=consistent) if plain else {}
-    places = [(layout.pages, *layout.address(group)) for layout, group in wanted if layout.pages]
+def read_items(table: Table, groups: Sequence[Lookup], *, consistent: bool) -> list[list[Image]]:
+    """Return the items of groups that are there; of a group in a page that is there, what would be its item."""
+    keys = [[] if layout.pages else layout.keys(group) for layout, group in groups]
+    stored = get_items(table, chain.from_iterable(keys), consistent=consistent)
+    places = [(layout.pages, *layout.address(group)) for layout, group in groups if layout.pages]
     pages = iter(_pages_at(table, places, consistent=consistent))
     items: list[list[Image]] = []
-    for (layout, group), some in zip(wanted, keys, strict=True):
-        own = [found.get(identity(key), {}) for key in some]
+    for (layout, group), own_keys in zip(groups, keys, strict=True):
+        own = [stored.get(identity(key), {}) for key in own_keys]
         if layout.pages and (item := next(pages)[1]):
             own = [layout.pages.group(item, group)]
         items.append([item for item in own if item])
@@ -108,24 +108,24 @@ def read_items(table: Table, wanted: Sequence[Wanted], *, consistent: bool) -> l
 def _pages_at(
     table: Table, places: Sequence[tuple[PageLayout, str, int]], *, consistent: bool
 ) -> list[tuple[Page, Image]]:
-    """The pages of shelves in which hashes lie, with their items; empty ones if there are none."""
-    found, levels = dict[int, tuple[Page, Image]](), PageLevels.of_table(table)
-    while left := [index for index in range(len(places)) if index not in found]:
-        pages = {index: levels.locate(places[index][0].name, *places[index][1:]) for index in left}
+    """Return the pages of shelves in which hashes lie, with their items; empty ones if there are none."""
+    answers, levels = dict[int, tuple[Page, Image]](), PageLevels.of_table(table)
+    while pending := [index for index in range(len(places)) if index not in answers]:
+        pages = {index: levels.locate(places[index][0].name, *places[index][1:]) for index in pending}
         keys = {index: typed_key(places[index][0].key(page)) for index, page in pages.items()}
         items = get_items(table, keys.values(), consistent=consistent)
         for index, page in pages.items():
             item = items.get(identity(keys[index]), {})
             consistent |= not item
             if levels.learn(places[index][0].name, page, item):
-                found[index] = page, item
-    return [found[index] for index in range(len(places))]
+                answers[index] = page, item
+    return [answers[index] for index in range(len(places))]
 
 
 def walk(
-    table: Table, aggregate: Aggregate, values: Mapping[str, object], *, after: str = "", consistent: bool
+    table: Table, aggregate: Aggregate, values: Values, *, after: str = "", consistent: bool
 ) -> Iterator[tuple[str, Image]]:
-    """All groups of the shelf of some values in the order of their digests, which another walk can go on `after`.
+    """Yield all groups of the shelf of some values in the order of their digests, which another walk can go on `after`.
 
     Pages follow each other without a gap. One that splits meanwhile is read whole before, or in two parts.
     """
@@ -135,39 +135,39 @@ def walk(
     shelf = layout.shelf(aggregate._pk_template.render(values), shared)
     place = int(after[: BITS // 4], 16) if after else 0
     for page in _pages(table, layout, shelf, place, consistent=consistent):
-        shown = {digest_of(item[SK]["S"]): item for item in layout.groups(page)}
-        yield from sorted((digest, item) for digest, item in shown.items() if digest > after)
+        groups = {digest_of(item[SK]["S"]): item for item in layout.groups(page)}
+        yield from sorted((digest, item) for digest, item in groups.items() if digest > after)
 
 
 def numbers_by_unit(
-    table: Table, aggregate: Aggregate, values: Mapping[str, object], span: Interval, *, consistent: bool
+    table: Table, aggregate: Aggregate, values: Values, span: Interval, *, consistent: bool
 ) -> Iterator[tuple[int, dict[str, Number]]]:
-    """Each unit of a span that is there, with what its groups count by the text of their last field."""
+    """Yield each unit of a span that is there, with what its groups count by the text of their last field."""
     layout, field, tier = ItemLayout(aggregate).pages, aggregate._listed_by[-1], aggregate._tier
     assert layout is not None
     pk = aggregate._pk_template.render(values)
     first, last = (layout.key(Page(layout.shelf(pk, [tier.text(bucket)]))) for bucket in Span(tier, span).buckets)
     for item in query(table, first[PK], (first[SK], last[SK]), consistent=consistent):
-        page, found = layout.page_of(item), layout.groups(item)
+        page, groups = layout.page_of(item), layout.groups(item)
         if page is None or page.first:
             continue
         if page.level:
             shelf = {**values, field: page.shared}
-            found = [group for _, group in walk(table, aggregate, shelf, consistent=consistent)]
-        yield tier.parse(page.shared), numbers_of(aggregate, found)
+            groups = [group for _, group in walk(table, aggregate, shelf, consistent=consistent)]
+        yield tier.parse(page.shared), numbers_of(aggregate, groups)
 
 
 def numbers_of(aggregate: Aggregate, groups: list[Image]) -> dict[str, Number]:
-    """The counts of groups by the text of their last field; groups that count nothing are left out."""
+    """Return the counts of groups by the text of their last field, without groups that count nothing."""
     [measure], field = aggregate.measures, aggregate.fields[-1]
-    found = {(values_of(aggregate, group) or {})[field]: read_number(group, measure) for group in groups}
-    return {text: number for text, number in found.items() if number}
+    numbers = {(values_of(aggregate, group) or {})[field]: read_number(group, measure) for group in groups}
+    return {text: number for text, number in numbers.items() if number}
 
 
 def _pages(table: Table, layout: PageLayout, shelf: str, place: int, *, consistent: bool) -> Iterator[Image]:
-    known = consistent
+    is_fresh = consistent
     while place < _END:
-        [(page, item)] = _pages_at(table, [(layout, shelf, place)], consistent=known)
+        [(page, item)] = _pages_at(table, [(layout, shelf, place)], consistent=is_fresh)
         if item:
             yield item
         elif not page.is_lost:
@@ -175,11 +175,11 @@ def _pages(table: Table, layout: PageLayout, shelf: str, place: int, *, consiste
         place = page.end
         key, last = layout.key(Page(shelf, place % _END)), layout.key(Page(shelf))[SK][:-1] + LAST_CHARACTER
         for item in query(table, key[PK], (key[SK], last), consistent=consistent) if place < _END else ():
-            found = layout.page_of(item)
-            if found is None or found.first > place:
+            following = layout.page_of(item)
+            if following is None or following.first > place:
                 break
-            if found.first == place:
+            if following.first == place:
                 yield item
-                place = found.end
+                place = following.end
         # Another partition follows, or a page is missing that is there: its reads were stale.
-        known = True
+        is_fresh = True

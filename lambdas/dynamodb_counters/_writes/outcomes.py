@@ -75,7 +75,7 @@ def rejected(error: InvalidArgumentError, status: OutcomeStatus = OutcomeStatus.
 
 
 def failed(error: Exception) -> Outcome:
-    """The outcome of an event for whose request there is no answer now; other errors are raised."""
+    """Return the outcome of an event for whose request there is no answer now; raise other errors."""
     # No credentials, no permission: a fault of the deployment, not of the event.
     if not may_pass(error):
         raise error
@@ -120,19 +120,17 @@ class Outcomes(list[Outcome]):
             outcome = self[refused[0]]
             error = outcome.error or InvalidArgumentError("values", None, str(outcome.reason))
             before = f"event {refused[0]}: " if len(self) > 1 else ""
-            more = f"; {len(refused) - 1} more of {len(self)} events were rejected" if len(refused) > 1 else ""
-            text = f"{before}{outcome.error or outcome.reason}{more}"
+            after = f"; {len(refused) - 1} more of {len(self)} events were rejected" if len(refused) > 1 else ""
+            text = f"{before}{outcome.error or outcome.reason}{after}"
             raise RejectedEventError(error.argument, error.value, error.expected, text)
         if failed:
-            reason = self[failed[0]].reason
-            raise UnavailableError(
-                f"{len(failed)} of {len(self)} events, to be sent again: event {failed[0]}: {reason}"
-            )
+            text = f"{len(failed)} of {len(self)} events, to be sent again: event {failed[0]}: {self[failed[0]].reason}"
+            raise UnavailableError(text)
         return self
 
     def __str__(self) -> str:
         numbers = {status: len(self.indexes(status)) for status in OutcomeStatus}
-        shown = [status for status, number in numbers.items() if number or status == OutcomeStatus.ACCEPTED]
-        summary = ", ".join(f"{numbers[status]} {status}" for status in shown)
+        statuses = [status for status, number in numbers.items() if number or status == OutcomeStatus.ACCEPTED]
+        summary = ", ".join(f"{numbers[status]} {status}" for status in statuses)
         reasons = self.indexes(*_REFUSED) or self.indexes(OutcomeStatus.FAILED) or self.indexes(OutcomeStatus.CONFLICT)
         return f"{summary}: event {reasons[0]}: {self[reasons[0]].reason}" if reasons else summary
