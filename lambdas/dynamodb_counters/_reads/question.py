@@ -15,27 +15,13 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
 
+from dynamodb_counters import _tiers
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
 from dynamodb_counters._declarations.checks import require_choice
 from dynamodb_counters._declarations.composites import TIMED, group_fields, longest_of, read_by, require_answerable
 from dynamodb_counters._declarations.groups import fields_text, require_values
 from dynamodb_counters._items.schema import MAX_PK_BYTES, MAX_SK_BYTES
-from dynamodb_counters._tiers import (
-    ANCHORS,
-    DAY,
-    FIRST_SECOND,
-    HOUR,
-    LAST_SECOND,
-    MINUTE,
-    PERIODS,
-    Interval,
-    Period,
-    require_anchor,
-    seconds_of,
-    steps,
-    time_zone,
-    utc,
-)
+from dynamodb_counters._tiers import DAY, FIRST_SECOND, LAST_SECOND, PERIODS, Interval, Period, seconds_of, utc
 from dynamodb_counters.errors import InvalidArgumentError
 
 SPAN: Final = ("last", "as_of", "start", "end")
@@ -55,18 +41,14 @@ _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 MAX_DURATION: Final = timedelta(days=366)
 MAX_STEPS: Final = 200
 """Steps of a series that a stranger may ask for."""
-
 Order: TypeAlias = Literal["largest", "smallest"]
 ORDERS: Final = get_args(Order)
 SHARES: Final = ("0.5", "0.9", "0.95", "0.99", "1")
 _SHARES: Final = r"(0(\.[0-9]{1,6})?|1)(,(0(\.[0-9]{1,6})?|1)){0,19}"
 MAX_LIMIT: Final = 1000
-_LIMIT: Final = 100
-"""What is listed by default."""
-_RANKED: Final = 10
-"""Of leaderboards and extremes."""
-
-_STEPS: Final = (MINUTE, HOUR, DAY, 7 * DAY, 28 * DAY)
+_LIMIT: Final = 100  # What is listed by default.
+_RANKED: Final = 10  # Of leaderboards and extremes.
+_STEPS: Final = (_tiers.MINUTE, _tiers.HOUR, DAY, 7 * DAY, 28 * DAY)
 """Steps where none is given: the shortest that a stranger may ask for."""
 
 _DURATION: Final = "([1-9][0-9]{0,6})([smhdw])"
@@ -75,7 +57,9 @@ _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w":
 _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST: Final = datetime(9998, 12, 31, tzinfo=UTC)
 
-Step: TypeAlias = timedelta | Period
+Declared: TypeAlias = Declaration | Event
+Texts: TypeAlias = Mapping[str, str]
+Names: TypeAlias = tuple[str, ...]
 
 
 class Position(NamedTuple):
@@ -138,7 +122,7 @@ def _integer(most: int, expected: str) -> Callable[[str, str], int]:
 _limit: Final = _integer(MAX_LIMIT, f"an int from 1 to {MAX_LIMIT}")
 
 
-def _shares(name: str, text: str) -> tuple[str, ...]:
+def _shares(name: str, text: str) -> Names:
     if not re.fullmatch(_SHARES, text, re.ASCII):
         raise InvalidArgumentError(name, text, "up to 20 numbers from 0 to 1, such as 0.5,0.95")
     return tuple(text.split(","))
@@ -156,7 +140,7 @@ _TIME: Final = {"format": "date-time"}
 _LENGTH: Final = {"pattern": f"^{_DURATION}$"}
 _STEP: Final = {"pattern": f"^({_DURATION}|{'|'.join(PERIODS)})$"}
 _DAY: Final = {"type": "integer", "minimum": 1, "maximum": 31}
-_TZ: Final = ("Time zone, such as Europe/Berlin; default: the window's, or UTC", lambda _, text: time_zone(text))
+_TZ: Final = ("Time zone, such as Europe/Berlin; default: the window's, or UTC", lambda _, text: _tiers.time_zone(text))
 _ANCHOR: Final = "Day on which months begin, at the latest their last; default: the window's, or 1"
 _P: Final = {"pattern": f"^{_SHARES}$", "default": ",".join(SHARES)}
 _FLAG: Final = (lambda _, text: text == "true", {"enum": ["true", "false"], "default": "false"})
@@ -170,7 +154,7 @@ class Question:
     now: float
     declared: Any = None
     resource: str = "get"
-    values: Mapping[str, str] = field(default_factory=dict)
+    values: Texts = field(default_factory=dict)
     is_bounded: bool = False
     """True for HTTP, whose limits a person at a terminal does not need."""
 
@@ -178,11 +162,11 @@ class Question:
     as_of: Annotated[datetime | None, Option("End of a span that is not over; default: now", _moment, _TIME)] = None
     start: Annotated[datetime | None, Option("First moment of the span, instead of `last`", _moment, _TIME)] = None
     end: Annotated[datetime | None, Option("First moment after the span; default: now", _moment, _TIME)] = None
-    step: Annotated[Step | None, Option(_STEPS_TEXT, _step, _STEP)] = None
+    step: Annotated[timedelta | Period | None, Option(_STEPS_TEXT, _step, _STEP)] = None
     tz: Annotated[tzinfo | None, Option(*_TZ)] = None
-    anchor: Annotated[int | None, Option(_ANCHOR, _integer(31, ANCHORS), _DAY)] = None
+    anchor: Annotated[int | None, Option(_ANCHOR, _integer(31, _tiers.ANCHORS), _DAY)] = None
     rolling: Annotated[timedelta | None, Option("Trailing span for each unit of time", parse_duration, _LENGTH)] = None
-    p: Annotated[tuple[str, ...], Option("Shares of the percentiles; 1 is the maximum", _shares, _P)] = SHARES
+    p: Annotated[Names, Option("Shares of the percentiles; 1 is the maximum", _shares, _P)] = SHARES
     order: Annotated[str | None, Option("From which end; default: from both", schema={"enum": [*ORDERS]})] = None
     limit: Annotated[int, Option("Most to list; a page may have fewer, even none", _limit)] = _LIMIT
     next: Annotated[Position, Option("The 'next' of the page before", Position.parse)] = FIRST
@@ -191,22 +175,15 @@ class Question:
 
     @classmethod
     def parse(
-        cls,
-        declared: Declaration | Event,
-        resource: str,
-        options: Mapping[str, str],
-        values: Mapping[str, str],
-        now: float,
-        *,
-        is_bounded: bool = False,
+        cls, declared: Declared, resource: str, options: Texts, values: Texts, now: float, *, is_bounded: bool = False
     ) -> Question:
         """Read texts by name: options, and the values of fields."""
         allowed = options_of(declared, resource, is_bounded=is_bounded)
         required, fields = fields_of(declared, resource, values, is_bounded=is_bounded)
         for texts, names in ((options, allowed), (values, fields)):
             if names is not None and (unknown := texts.keys() - {*names}):
-                name, there = min(unknown), fields_text(declared.name, required if fields is None else fields)
-                raise InvalidArgumentError(name, texts[name], f"{there}; or of {', '.join(allowed)}")
+                name, expected = min(unknown), fields_text(declared.name, required if fields is None else fields)
+                raise InvalidArgumentError(name, texts[name], f"{expected}; or of {', '.join(allowed)}")
         require_values(required, values)
         for name, other in (("last", "start"), ("as_of", "start"), ("as_of", "end")):
             if {name, other} <= options.keys():
@@ -244,9 +221,10 @@ class Question:
         span, unit = self.interval, self.declared._unit
         fit = (length for length in _STEPS if length % unit == 0 and (span.end - span.start) / length <= MAX_STEPS)
         step = timedelta(seconds=unit) if self.rolling else self.step or timedelta(seconds=next(fit, _STEPS[-1]))
-        intervals = steps(span, step, *calendar_of(self.declared, self.values, self.tz, self.anchor, step), unit)
+        calendar = calendar_of(self.declared, self.values, self.tz, self.anchor, step)
+        intervals = _tiers.steps(span, step, *calendar, unit)
         if self.rolling is not None:
-            intervals = [Interval.ending_at(each.start, self.rolling, unit) for each in intervals]
+            intervals = [Interval.ending_at(interval.start, self.rolling, unit) for interval in intervals]
         if self.is_bounded and len(intervals) > MAX_STEPS:
             raise InvalidArgumentError("step", step, f"at most {MAX_STEPS} steps, not {len(intervals)}")
         return intervals
@@ -260,14 +238,14 @@ OPTIONS: Final[Mapping[str, Option]] = {
 """The fields of a question that a text may give."""
 
 
-def kind_of(declared: Declaration | Event) -> str:
+def kind_of(declared: Declared) -> str:
     """Return by which read a declaration is understood."""
     if isinstance(declared, Event):
         return "packed" if declared.packed is not None else "events"
     return "window" if isinstance(declared, Window) else read_by(declared)
 
 
-def resources_of(declared: object) -> tuple[str, ...]:
+def resources_of(declared: object) -> Names:
     if not isinstance(declared, Aggregate | Window):
         return ("events",) if isinstance(declared, Event) else ()
     if isinstance(declared, Window) or kind_of(declared) in TIMED:
@@ -275,7 +253,7 @@ def resources_of(declared: object) -> tuple[str, ...]:
     return ("get",) if declared.ranking is None else ("get", "top")
 
 
-def options_of(declared: Declaration | Event, resource: str, *, is_bounded: bool = True) -> tuple[str, ...]:
+def options_of(declared: Declared, resource: str, *, is_bounded: bool = True) -> Names:
     kind = kind_of(declared)
     if resource == "top":
         return ("limit",)
@@ -284,18 +262,18 @@ def options_of(declared: Declaration | Event, resource: str, *, is_bounded: bool
     return (*_OPTIONS[kind], *series, *own, "consistent")
 
 
-def parameters_of(declared: Declaration | Event) -> set[str]:
+def parameters_of(declared: Declared) -> set[str]:
     """Return the options of all that there is to ask: no field may be named like one."""
     return {name for resource in resources_of(declared) for name in options_of(declared, resource)}
 
 
-def default_limit(declared: Declaration | Event, resource: str) -> int:
+def default_limit(declared: Declared, resource: str) -> int:
     return _RANKED if resource == "top" or kind_of(declared) == "extremes" else _LIMIT
 
 
 def fields_of(
-    declared: Declaration | Event, resource: str, values: Mapping[str, str] | None = None, *, is_bounded: bool = True
-) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    declared: Declared, resource: str, values: Texts | None = None, *, is_bounded: bool = True
+) -> tuple[Names, Names | None]:
     """Return the fields that a question must give values of, by those that are given; and all that it may, None: any.
 
     A stranger selects events by what their keys hold: a filter may find nothing for long.
@@ -324,8 +302,8 @@ def calendar_of(
         tz = "UTC" if own is None else str(values[own.tz]) if own.tz in own.fields else own.tz
     if anchor is None:
         anchor = own.anchor if own is not None and period == "month" else 1
-    require_anchor(anchor, period)
-    return time_zone(tz), anchor
+    _tiers.require_anchor(anchor, period)
+    return _tiers.time_zone(tz), anchor
 
 
 def default_last(declared: Declaration) -> timedelta:
