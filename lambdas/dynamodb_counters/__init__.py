@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         UnavailableError,
         UncountedError,
     )
+    from dynamodb_counters._reads.group_reads import Distribution as Distribution
 
     Declaration: TypeAlias = Declarable
 
@@ -52,8 +53,8 @@ _NAMES = {
     "_erasure": "Erased",
     "_items.conditions": "Attr Condition",
     "_reads.events": "Explanation Line",
-    "_reads.group_reads": "Extreme",
-    "_reads.span_reads": "Distribution Integral WindowCount WindowReader",
+    "_reads.group_reads": "Distribution Extreme",
+    "_reads.span_reads": "Integral WindowCount WindowReader",
     "_quarantine": "Quarantined",
     "_writes.outcomes": "Outcome Outcomes OutcomeStatus",
     "errors": "CountersError InvalidArgumentError RejectedEventError UnavailableError UncountedError",

@@ -36,7 +36,7 @@ from dynamodb_counters._fold.records import Origins, Record, created_of, stream_
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.schema import BASELINE, PK, SK, TYPE, item_bytes, put_as_seen, sequence_of, write_units
 from dynamodb_counters._quarantine import PROVISIONAL, Quarantine
-from dynamodb_counters._reads.table_reads import Lookup, read_items
+from dynamodb_counters._reads.group_reads import Lookup, read_items
 from dynamodb_counters._registry import Run, header_key, read_registry
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError

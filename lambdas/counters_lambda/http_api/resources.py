@@ -23,7 +23,7 @@ from dynamodb_counters._declarations import Aggregate, Average, Declaration, Eve
 from dynamodb_counters._declarations.composites import group_fields
 from dynamodb_counters._declarations.groups import Group
 from dynamodb_counters._items.conversions import event_seconds
-from dynamodb_counters._reads.group_reads import Extreme, list_groups, read_extremes
+from dynamodb_counters._reads.group_reads import Distribution, Extreme, list_groups, read_distribution, read_extremes
 from dynamodb_counters._reads.question import (
     MAX_LIMIT,
     OPTIONS,
@@ -37,7 +37,7 @@ from dynamodb_counters._reads.question import (
     options_of,
     resources_of,
 )
-from dynamodb_counters._reads.span_reads import Distribution, WindowCount, queries_of, read_distribution, read_spans
+from dynamodb_counters._reads.span_reads import WindowCount, queries_of, read_spans
 from dynamodb_counters._tiers import read_cost, utc
 from dynamodb_counters.errors import InvalidArgumentError
 

@@ -29,12 +29,11 @@ from dynamodb_counters._items.conditions import Image, reader, text_reader
 from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, event_seconds
 from dynamodb_counters._items.keys import parts_of, tier_of
 from dynamodb_counters._items.schema import CHUNK, ONCE_SUFFIX, PACK_SUFFIX, PAGE_PREFIX, SK, TTL, TYPE, is_reserved
-from dynamodb_counters._reads import table_reads
-from dynamodb_counters._reads.group_reads import sort_key_range
+from dynamodb_counters._reads import group_reads
+from dynamodb_counters._reads.group_reads import Item, TableReads, query, sort_key_range
 from dynamodb_counters._reads.question import SPAN, Question, fields_of, require_order
 from dynamodb_counters._reads.span_reads import add_up, read_spans
 from dynamodb_counters._registry import Layouts, all_parts, part_of, read_registry
-from dynamodb_counters._reads.table_reads import Item, TableReads, query
 from dynamodb_counters._table import Table
 from dynamodb_counters._tiers import FIRST_SECOND, LAST_SECOND, TOTAL, Span, seconds_of
 from dynamodb_counters.errors import InvalidArgumentError
@@ -218,14 +217,14 @@ def explain(table: Table, question: Question, *, scan: bool, limit: int = LINES)
     span = [name for name in SPAN if getattr(question, name) is not None]
     if span and not isinstance(declared, Window):
         raise InvalidArgumentError(span[0], str(getattr(question, span[0])), f"None: {declared.name!r} is no Window")
-    texts, _ = table_reads.resolve_group(table, declared, question.values)
+    texts, _ = group_reads.resolve_group(table, declared, question.values)
     question = replace(question, values=texts)
     source_table = read_registry(table).source
     is_foreign = isinstance(declared.source, Items) if source_table else None
     items = _selected(table, question)
     if items is None:
         source = Table(source_table, table.client) if source_table and is_foreign else table
-        table_reads.require_scan(source, scan=scan)
+        group_reads.require_scan(source, scan=scan)
         pages = source.client.get_paginator("scan").paginate(TableName=source.name, ConsistentRead=True)
         items = (item for page in pages for item in page["Items"])
     rest: Any = Counter()
@@ -254,7 +253,7 @@ def _numbers(table: Table, question: Question) -> dict[str, Number]:
         [window] = read_spans(table, declared, texts, [question.interval], consistent=True)
         return {TOTAL: window.count} if window.count else {}
     if group_fields(declared) == declared.fields:
-        [items] = table_reads.read_items(table, [(ItemLayout(declared), group_key(declared, texts))], consistent=True)
+        [items] = group_reads.read_items(table, [(ItemLayout(declared), group_key(declared, texts))], consistent=True)
     else:
         own = (item for item in _groups(table, declared, texts) if item.get(TYPE, {}).get("S") == declared.name)
         items = [group for item in own for group in ItemLayout(declared).images(item)]

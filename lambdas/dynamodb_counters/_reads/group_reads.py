@@ -1,36 +1,97 @@
-"""Read groups: one, many at once, all of a partition, leaderboards, and the first values of an `Extremes`."""
+"""Read groups: one, many at once, all of a partition, in pages, leaderboards, distributions, and extreme values."""
 
 from __future__ import annotations
 
 import heapq
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
-from typing import Final, TypeAlias, overload
+from decimal import Decimal
+from itertools import chain, islice
+from typing import Any, Final, TypeAlias, overload
 
-from dynamodb_counters._declarations import WRITE_SHARD_FIELD, Aggregate, Distinct, Extremes, Percentiles
+from dynamodb_counters._assumptions import TRIES
+from dynamodb_counters._declarations import WRITE_SHARD_FIELD, Aggregate, Declaration, Distinct, Extremes, Percentiles
+from dynamodb_counters._declarations import groups as declared_groups
 from dynamodb_counters._declarations.checks import require_bool, require_choice, require_count
-from dynamodb_counters._declarations.composites import require_declaration
-from dynamodb_counters._declarations.groups import Given, Group, given, group_key, group_of, identity, values_of
-from dynamodb_counters._fold.layouts import ItemLayout, group_of_item
-from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, parse_number, read_number, whole
-from dynamodb_counters._items.keys import value_of
-from dynamodb_counters._items.schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK, TYPE
-from dynamodb_counters._reads import table_reads
+from dynamodb_counters._declarations.composites import group_fields, require_declaration
+from dynamodb_counters._declarations.groups import Given, Group, Key, given, group_of, identity, values_of
+from dynamodb_counters._fold import layouts
+from dynamodb_counters._fold.layouts import BITS, GroupKey, ItemLayout, Page, PageLayout
+from dynamodb_counters._items.conditions import Image
+from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, key_text, parse_number, read_number, whole
+from dynamodb_counters._items.keys import LOG, log_bins, parts_of, value_of
+from dynamodb_counters._items.schema import LEADERBOARD, PK, RANKING_INDEX, READ_UNIT_BYTES, SCORE, SK, TYPE
+from dynamodb_counters._layouts import PageLevels
 from dynamodb_counters._reads.question import MAX_LIMIT, ORDERS, Order
-from dynamodb_counters._reads.span_reads import Distribution, read_distribution
-from dynamodb_counters._reads.table_reads import Item, TableReads, query, resolve_group
+from dynamodb_counters._registry import NameStates
 from dynamodb_counters._table import Table
+from dynamodb_counters._tiers import Interval, Span, utc
 from dynamodb_counters.errors import InvalidArgumentError
 
+Item: TypeAlias = Mapping[str, Any]
+Values: TypeAlias = Mapping[str, object]
+Lookup: TypeAlias = tuple[ItemLayout, GroupKey]
+
+# https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
+_KEYS_PER_CALL: Final = 100
+_END: Final = 1 << BITS
 _DIGEST: Final = re.compile(r"[0-9a-f]{32}")
 _AT_A_TIME: Final = 20
 """Items that a Query reads: as much as fits into half a read unit. Values that no item has any more are passed over."""
 
 Place: TypeAlias = tuple[str, str]
 """The key of a group's item; of a group in a page, its digest after an empty text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """How many values lie where: each bin stands for values that differ from it by at most the declared error.
+
+    Parameters
+    ----------
+    bins : mapping of Decimal to int
+        Numbers of values by what stands for them, in ascending order.
+    start, end : datetime, optional
+        As of a `WindowCount`; None without a `time`.
+    complete : bool, optional
+        As of a `Group`.
+
+    Examples
+    --------
+    >>> sizes = Distribution({Decimal(10): 98, Decimal(500): 2})
+    >>> sizes.count, sizes.p(0.98), sizes.p(0.99)
+    (100, Decimal('10'), Decimal('500'))
+    """
+
+    bins: Mapping[Decimal, Number]
+    start: datetime | None = None
+    end: datetime | None = None
+    complete: bool = True
+
+    @property
+    def count(self) -> Number:
+        """The number of values."""
+        return sum(self.bins.values())
+
+    def p(self, share: float) -> Decimal | None:
+        """The least value that so large a share of all values does not exceed; None if there are no values.
+
+        Parameters
+        ----------
+        share : float
+            From 0 to 1: ``p(0.99)`` is the 99th percentile, by the nearest rank.
+        """
+        if isinstance(share, bool) or not isinstance(share, float | int | Decimal) or not 0 <= share <= 1:
+            raise InvalidArgumentError("share", share, "a number from 0 to 1, such as 0.99")
+        rank, passed = max(1, math.ceil(Decimal(str(share)) * self.count)), Decimal(0)
+        for value, count in self.bins.items():
+            passed += count
+            if passed >= rank:
+                return value
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +113,12 @@ class Extreme:
     items: Number
     shown: Mapping[str, str]
     complete: bool = True
+
+
+class TableReads:
+    """Reads of one table: a part of `Counters`."""
+
+    _table: Table
 
 
 class GroupReads(TableReads):
@@ -110,8 +177,8 @@ class GroupReads(TableReads):
             require_declaration(aggregate, Aggregate)
             group = resolve_group(self._table, aggregate, values, aggregate.fields, is_whole=False)
             groups.append((aggregate, *group))
-        keys = [(ItemLayout(aggregate), group_key(aggregate, texts)) for aggregate, texts, _ in groups]
-        stored = table_reads.read_items(self._table, keys, consistent=consistent)
+        keys = [(ItemLayout(aggregate), declared_groups.group_key(aggregate, texts)) for aggregate, texts, _ in groups]
+        stored = read_items(self._table, keys, consistent=consistent)
         return [
             group_of(aggregate, texts, items, complete)
             for (aggregate, texts, complete), items in zip(groups, stored, strict=True)
@@ -173,7 +240,7 @@ class GroupReads(TableReads):
         items = [*islice(heapq.merge(*shards, key=_score, reverse=True), count)]
         # The index holds only keys; a hashed key's values are in the item.
         unknown = [{PK: item[PK], SK: item[SK]} for item in items if values_of(aggregate, item) is None]
-        whole_items = table_reads.get_items(table, unknown, consistent=False)
+        whole_items = get_items(table, unknown, consistent=False)
         groups = (values_of(aggregate, whole_items.get(identity(item), item)) or {} for item in items)
         scores = ({ranking.measure: whole(_score(item))} for item in items)
         return [Group(*group, complete) for group in zip(groups, scores, strict=True)]
@@ -207,13 +274,7 @@ class GroupReads(TableReads):
 
 
 def list_groups(
-    table: Table,
-    aggregate: Aggregate,
-    values: Mapping[str, object],
-    after: Place | None = None,
-    *,
-    scan: bool,
-    consistent: bool,
+    table: Table, aggregate: Aggregate, values: Values, after: Place | None = None, *, scan: bool, consistent: bool
 ) -> Iterator[tuple[Place, Group]]:
     """List groups with their places; by a Scan where the values are not all of a partition key's."""
     missing = [] if aggregate.pages else [name for name in aggregate._listed_by if name not in values]
@@ -226,10 +287,10 @@ def list_groups(
         raise InvalidArgumentError("next", start, f"the key of a group of {aggregate.name!r}")
     rows: Iterable[tuple[Place, Item]]
     if aggregate.pages:
-        pages = table_reads.walk(table, aggregate, texts, after=start, consistent=consistent)
+        pages = walk(table, aggregate, texts, after=start, consistent=consistent)
         rows = ((("", digest), item) for digest, item in pages)
     elif missing:
-        table_reads.require_scan(table, f", or values of {', '.join(missing)} for a Query", scan=scan)
+        require_scan(table, f", or values of {', '.join(missing)} for a Query", scan=scan)
         begin = {} if after is None else {"ExclusiveStartKey": {PK: {"S": after[0]}, SK: {"S": after[1]}}}
         rows = ((identity(item), item) for item in table.of_types(aggregate.name, ConsistentRead=consistent, **begin))
     else:
@@ -240,7 +301,7 @@ def list_groups(
 
     def groups() -> Iterator[tuple[Place, Group]]:
         for place, item in rows:
-            key = group_of_item(aggregate, item)
+            key = layouts.group_of_item(aggregate, item)
             # Other code may have written an item that names the aggregate and has no key of a group.
             group = {} if key is None else dict(zip(aggregate.fields, key, strict=True))
             if key is not None and group.items() >= texts.items():
@@ -275,7 +336,7 @@ def _score(item: Item) -> Number:
 
 
 def read_extremes(
-    table: Table, counted: Aggregate, values: Mapping[str, object], order: str, count: int, *, consistent: bool
+    table: Table, counted: Aggregate, values: Values, order: str, count: int, *, consistent: bool
 ) -> list[Extreme]:
     """Return the first values of a group from either end, by the aggregate that counts the items of each value."""
     values, complete = resolve_group(table, counted, values)
@@ -290,3 +351,172 @@ def read_extremes(
         Extreme(value_of(texts[value]), number, {name: texts[name] for name in companions}, complete)
         for texts, number in groups
     ]
+
+
+def read_distribution(table: Table, counted: Aggregate, values: Values, *, consistent: bool) -> Distribution:
+    """Read the distribution of a group, by the aggregate that counts its bins."""
+    values, complete = resolve_group(table, counted, values)
+    groups = [group for _, group in walk(table, counted, values, consistent=consistent)]
+    return distribution(counted, [numbers_of(counted, groups)], complete=complete)
+
+
+def distribution(
+    declared: Aggregate, parts: Sequence[Mapping[str, Number]], span: Interval | None = None, *, complete: bool
+) -> Distribution:
+    bins = log_bins(Decimal(parts_of(declared.fields[-1])[1].removeprefix(LOG)))
+    sums = dict[Decimal, Number]()
+    for name, count in (pair for part in parts for pair in part.items()):
+        value = bins.value_of(name)
+        sums[value] = sums.get(value, 0) + count
+    start, end = (None, None) if span is None else (utc(span.start), utc(span.end))
+    return Distribution({value: sums[value] for value in sorted(sums)}, start, end, complete)
+
+
+def resolve_group(
+    table: Table, declared: Declaration, values: Values, fields: Iterable[str] | None = None, *, is_whole: bool = True
+) -> tuple[dict[str, str], bool]:
+    """Return the texts of a group, and whether it is complete; refuse what nothing counts, and what is no group."""
+    is_complete = NameStates.of_table(table).complete(declared)
+    fields = group_fields(declared) if fields is None else fields
+    texts = declared_groups.canonical_fields(declared, fields, values, fields if is_whole else ())
+    if isinstance(declared, Aggregate):
+        layouts.require_kept(declared, texts, table.clock())
+    return texts, is_complete
+
+
+def require_scan(table: Table, instead: str = "", *, scan: bool) -> None:
+    """Refuse a Scan that is not asked for, by its read units as far as DynamoDB knows the table's size."""
+    if not scan:
+        size = table.client.describe_table(TableName=table.name)["Table"].get("TableSizeBytes", 0)
+        units = math.ceil(size / READ_UNIT_BYTES)
+        raise InvalidArgumentError("scan", scan, f"True, for a Scan that takes {units:,} read units{instead}")
+
+
+def get_items(table: Table, keys: Iterable[Key], *, consistent: bool) -> dict[tuple[str, str], Item]:
+    """Return the items that exist, by key; TimeoutError if DynamoDB leaves some unread after several tries."""
+    different = list({identity(key): key for key in keys}.values())
+    if len(different) == 1:
+        answer = table.client.get_item(TableName=table.name, Key=different[0], ConsistentRead=consistent)
+        return {identity(different[0]): answer["Item"]} if "Item" in answer else {}
+
+    def read(keys: list[Any]) -> list[Item]:
+        items: list[Item] = []
+        for _ in table.tries():
+            requests: Any = {table.name: {"Keys": keys, "ConsistentRead": consistent}}
+            answer = table.client.batch_get_item(RequestItems=requests)
+            items += answer["Responses"].get(table.name, [])
+            keys = answer.get("UnprocessedKeys", {}).get(table.name, {"Keys": []})["Keys"]
+            if not keys:
+                return items
+        raise TimeoutError(f"{len(keys)} keys stayed unread after {TRIES} tries; DynamoDB throttles the reads")
+
+    chunks = [different[start : start + _KEYS_PER_CALL] for start in range(0, len(different), _KEYS_PER_CALL)]
+    return {identity(item): item for items in table.each(read, chunks) for item in items}
+
+
+def query(table: Table, pk: str, sort_keys: tuple[str, str], *, consistent: bool, **options: Any) -> Iterator[Item]:
+    """Yield items of a partition from a first sort key to a last one, page by page as they are asked for."""
+    pages = table.client.get_paginator("query").paginate(
+        TableName=table.name,
+        KeyConditionExpression=f"{PK} = :pk AND {SK} BETWEEN :first AND :last",
+        ExpressionAttributeValues={":pk": {"S": pk}, ":first": {"S": sort_keys[0]}, ":last": {"S": sort_keys[1]}},
+        ConsistentRead=consistent,
+        **options,
+    )
+    for page in pages:
+        yield from page["Items"]
+
+
+def read_items(table: Table, groups: Sequence[Lookup], *, consistent: bool) -> list[list[Image]]:
+    """Return the items of groups that are there; of a group in a page that is there, what would be its item."""
+    keys = [[] if layout.pages else layout.keys(group) for layout, group in groups]
+    stored = get_items(table, chain.from_iterable(keys), consistent=consistent)
+    places = [(layout.pages, *layout.address(group)) for layout, group in groups if layout.pages]
+    pages = iter(_pages_at(table, places, consistent=consistent))
+    items: list[list[Image]] = []
+    for (layout, group), own_keys in zip(groups, keys, strict=True):
+        own = [stored.get(identity(key), {}) for key in own_keys]
+        if layout.pages and (item := next(pages)[1]):
+            own = [layout.pages.group(item, group)]
+        items.append([item for item in own if item])
+    return items
+
+
+def _pages_at(
+    table: Table, places: Sequence[tuple[PageLayout, str, int]], *, consistent: bool
+) -> list[tuple[Page, Image]]:
+    """Return the pages of shelves in which hashes lie, with their items; empty ones if there are none."""
+    answers, levels = dict[int, tuple[Page, Image]](), PageLevels.of_table(table)
+    while pending := [index for index in range(len(places)) if index not in answers]:
+        pages = {index: levels.locate(places[index][0].name, *places[index][1:]) for index in pending}
+        keys = {index: declared_groups.typed_key(places[index][0].key(page)) for index, page in pages.items()}
+        items = get_items(table, keys.values(), consistent=consistent)
+        for index, page in pages.items():
+            item = items.get(identity(keys[index]), {})
+            consistent |= not item
+            if levels.learn(places[index][0].name, page, item):
+                answers[index] = page, item
+    return [answers[index] for index in range(len(places))]
+
+
+def walk(
+    table: Table, aggregate: Aggregate, values: Values, *, after: str = "", consistent: bool
+) -> Iterator[tuple[str, Image]]:
+    """Yield all groups of the shelf of some values in the order of their digests, which another walk can go on `after`.
+
+    Pages follow each other without a gap. One that splits meanwhile is read whole before, or in two parts.
+    """
+    layout = ItemLayout(aggregate).pages
+    assert layout is not None
+    shared = [key_text(name, values[name]) for name in aggregate._listed_by if name in aggregate._sk_template.fields]
+    shelf = layout.shelf(aggregate._pk_template.render(values), shared)
+    place = int(after[: BITS // 4], 16) if after else 0
+    for page in _pages(table, layout, shelf, place, consistent=consistent):
+        groups = {layouts.digest_of(item[SK]["S"]): item for item in layout.groups(page)}
+        yield from sorted((digest, item) for digest, item in groups.items() if digest > after)
+
+
+def numbers_by_unit(
+    table: Table, aggregate: Aggregate, values: Values, span: Interval, *, consistent: bool
+) -> Iterator[tuple[int, dict[str, Number]]]:
+    """Yield each unit of a span that is there, with what its groups count by the text of their last field."""
+    layout, field, tier = ItemLayout(aggregate).pages, aggregate._listed_by[-1], aggregate._tier
+    assert layout is not None
+    pk = aggregate._pk_template.render(values)
+    first, last = (layout.key(Page(layout.shelf(pk, [tier.text(bucket)]))) for bucket in Span(tier, span).buckets)
+    for item in query(table, first[PK], (first[SK], last[SK]), consistent=consistent):
+        page, groups = layout.page_of(item), layout.groups(item)
+        if page is None or page.first:
+            continue
+        if page.level:
+            shelf = {**values, field: page.shared}
+            groups = [group for _, group in walk(table, aggregate, shelf, consistent=consistent)]
+        yield tier.parse(page.shared), numbers_of(aggregate, groups)
+
+
+def numbers_of(aggregate: Aggregate, groups: list[Image]) -> dict[str, Number]:
+    """Return the counts of groups by the text of their last field, without groups that count nothing."""
+    [measure], field = aggregate.measures, aggregate.fields[-1]
+    numbers = {(values_of(aggregate, group) or {})[field]: read_number(group, measure) for group in groups}
+    return {text: number for text, number in numbers.items() if number}
+
+
+def _pages(table: Table, layout: PageLayout, shelf: str, place: int, *, consistent: bool) -> Iterator[Image]:
+    is_fresh = consistent
+    while place < _END:
+        [(page, item)] = _pages_at(table, [(layout, shelf, place)], consistent=is_fresh)
+        if item:
+            yield item
+        elif not page.is_lost:
+            return
+        place = page.end
+        key, last = layout.key(Page(shelf, place % _END)), layout.key(Page(shelf))[SK][:-1] + LAST_CHARACTER
+        for item in query(table, key[PK], (key[SK], last), consistent=consistent) if place < _END else ():
+            following = layout.page_of(item)
+            if following is None or following.first > place:
+                break
+            if following.first == place:
+                yield item
+                place = following.end
+        # Another partition follows, or a page is missing that is there: its reads were stale.
+        is_fresh = True

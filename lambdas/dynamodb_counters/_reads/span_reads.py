@@ -7,9 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
-from decimal import Decimal, localcontext
+from decimal import localcontext
 from itertools import chain
-from math import ceil
 from operator import itemgetter
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
@@ -20,10 +19,9 @@ from dynamodb_counters._declarations.composites import longest_of, require_decla
 from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._declarations.measures import MOMENT
 from dynamodb_counters._items.conversions import EXACT, Number, read_number, whole
-from dynamodb_counters._items.keys import LOG, log_bins, parts_of
 from dynamodb_counters._items.schema import SK
-from dynamodb_counters._reads import question, table_reads
-from dynamodb_counters._reads.table_reads import TableReads, Values, numbers_of, query, resolve_group
+from dynamodb_counters._reads import group_reads, question
+from dynamodb_counters._reads.group_reads import Distribution, TableReads, Values, query, resolve_group
 from dynamodb_counters._table import Table
 from dynamodb_counters._tiers import TOTAL, Interval, Period, Span, plan_queries, read_cost, seconds_of, utc
 from dynamodb_counters.errors import InvalidArgumentError
@@ -74,54 +72,6 @@ class Integral:
     start: datetime
     end: datetime
     complete: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Distribution:
-    """How many values lie where: each bin stands for values that differ from it by at most the declared error.
-
-    Parameters
-    ----------
-    bins : mapping of Decimal to int
-        Numbers of values by what stands for them, in ascending order.
-    start, end : datetime, optional
-        As of a `WindowCount`; None without a `time`.
-    complete : bool, optional
-        As of a `Group`.
-
-    Examples
-    --------
-    >>> sizes = Distribution({Decimal(10): 98, Decimal(500): 2})
-    >>> sizes.count, sizes.p(0.98), sizes.p(0.99)
-    (100, Decimal('10'), Decimal('500'))
-    """
-
-    bins: Mapping[Decimal, Number]
-    start: datetime | None = None
-    end: datetime | None = None
-    complete: bool = True
-
-    @property
-    def count(self) -> Number:
-        """The number of values."""
-        return sum(self.bins.values())
-
-    def p(self, share: float) -> Decimal | None:
-        """The least value that so large a share of all values does not exceed; None if there are no values.
-
-        Parameters
-        ----------
-        share : float
-            From 0 to 1: ``p(0.99)`` is the 99th percentile, by the nearest rank.
-        """
-        if isinstance(share, bool) or not isinstance(share, float | int | Decimal) or not 0 <= share <= 1:
-            raise InvalidArgumentError("share", share, "a number from 0 to 1, such as 0.99")
-        rank, passed = max(1, ceil(Decimal(str(share)) * self.count)), Decimal(0)
-        for value, count in self.bins.items():
-            passed += count
-            if passed >= rank:
-                return value
-        return None
 
 
 def add_moments(span: Span, buckets: Iterable[Bucket]) -> Number:
@@ -206,21 +156,14 @@ def read_spans(
     question.require_length(declared, longest)
     texts, complete = resolve_group(table, declared, values)
     whole_span = Interval(intervals[0].start, intervals[-1].end)
-    units = [*table_reads.numbers_by_unit(table, declared, texts, whole_span, consistent=consistent)]
+    units = [*group_reads.numbers_by_unit(table, declared, texts, whole_span, consistent=consistent)]
     parts = [(span, _touched(span, units)) for span in (Span(declared._tier, interval) for interval in intervals)]
     if longest_of(declared) is not None:
         return [_active(*part, complete=complete) for part in parts]
     return [
-        _distribution(declared, [bins for _, bins in touched], span.interval, complete=complete)
+        group_reads.distribution(declared, [bins for _, bins in touched], span.interval, complete=complete)
         for span, touched in parts
     ]
-
-
-def read_distribution(table: Table, counted: Aggregate, values: Values, *, consistent: bool) -> Distribution:
-    """Read the distribution of a group, by the aggregate that counts its bins."""
-    values, complete = resolve_group(table, counted, values)
-    groups = [group for _, group in table_reads.walk(table, counted, values, consistent=consistent)]
-    return _distribution(counted, [numbers_of(counted, groups)], complete=complete)
 
 
 def _count(interval: Interval, numbers: Iterable[Number], *, complete: bool) -> WindowCount:
@@ -232,18 +175,6 @@ def _active(span: Span, units: Sequence[Bucket], *, complete: bool) -> WindowCou
     # Each member of a span counts at the first unit of it at which it is active.
     counts = [count for unit, gaps in units for gap, count in gaps.items() if int(gap) > unit - first]
     return _count(span.interval, counts, complete=complete)
-
-
-def _distribution(
-    declared: Aggregate, parts: Sequence[Mapping[str, Number]], span: Interval | None = None, *, complete: bool
-) -> Distribution:
-    bins = log_bins(Decimal(parts_of(declared.fields[-1])[1].removeprefix(LOG)))
-    sums = dict[Decimal, Number]()
-    for name, count in (pair for part in parts for pair in part.items()):
-        value = bins.value_of(name)
-        sums[value] = sums.get(value, 0) + count
-    start, end = (None, None) if span is None else (utc(span.start), utc(span.end))
-    return Distribution({value: sums[value] for value in sorted(sums)}, start, end, complete)
 
 
 Counted = TypeVar("Counted")

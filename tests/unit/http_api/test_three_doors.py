@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from counters_lambda.http_api.resources import CountResources
 from dynamodb_counters import ActiveMembers, Aggregate, Counters, Distinct, Event, Extremes, Group, Window
 from dynamodb_counters._declarations import Average, Count, Histogram, Packed, Percentiles, Ranking, Sum, flatten
-from dynamodb_counters._reads.group_reads import Extreme
+from dynamodb_counters._reads.group_reads import Distribution, Extreme
 from dynamodb_counters._reads.question import SHARES
-from dynamodb_counters._reads.span_reads import Distribution, WindowCount
+from dynamodb_counters._reads.span_reads import WindowCount
 from dynamodb_counters.errors import CountersError, InvalidArgumentError
 from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 from simulation.night import scaled
