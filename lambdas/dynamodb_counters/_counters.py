@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from dynamodb_counters import _quarantine as quarantine
-from dynamodb_counters._declarations import (
-    ActiveMembers,
-    Aggregate,
-    Counter,
-    Declarable,
-    Distinct,
-    Event,
-    Extremes,
-    Percentiles,
-    Quota,
-    Window,
-)
+from dynamodb_counters._declarations import Aggregate, Counter, Declarable, Distinct, Event, Quota, Window
 from dynamodb_counters._declarations.checks import require_bool, require_count
-from dynamodb_counters._declarations.composites import require_declaration
+from dynamodb_counters._declarations.composites import ActiveMembers, Extremes, Percentiles, require_declaration
 from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._erasure import CountsOfErased, Erased, Eraser
 from dynamodb_counters._quarantine import Quarantined
@@ -36,8 +26,6 @@ from dynamodb_counters._writes.outcomes import Outcome, Outcomes
 from dynamodb_counters.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 
@@ -69,11 +57,7 @@ class Counters(EventReads, GroupReads, WindowReads):
     """
 
     def __init__(
-        self,
-        table_name: str,
-        *,
-        client: DynamoDBClient | None = None,
-        clock: Callable[[], float] = time.time,
+        self, table_name: str, *, client: DynamoDBClient | None = None, clock: Callable[[], float] = time.time
     ) -> None:
         # Refused before a client is made.
         if not isinstance(table_name, str) or not table_name:
@@ -112,20 +96,16 @@ class Counters(EventReads, GroupReads, WindowReads):
         return Outcomes([accept.accept(self._table, event, values)]).raise_for_rejected()[0]
 
     def accept_many(self, event: Event, events: Iterable[Mapping[str, Any]]) -> Outcomes:
-        """Insert many events, each once, 16 at a time.
+        """Insert many events, each once, 16 at a time; return their `Outcomes` in the order of the events.
 
-        Packed events go into chunks: a call per bucket and part, or per 4 KB. An event that is refused stops no other.
+        Packed events go into chunks: a call per bucket and part, or per 4 KB. An event that is refused stops no other:
+        only `Outcomes.raise_for_rejected` raises for what was not taken.
 
         Parameters
         ----------
         event : Event
         events : iterable of mapping
             The attributes of each event, as in `accept`.
-
-        Returns
-        -------
-        Outcomes
-            A list in the order of the events. Only `Outcomes.raise_for_rejected` raises for what was not taken.
         """
         return Outcomes(accept.accept_many(self._table, event, events))
 
@@ -153,18 +133,15 @@ class Counters(EventReads, GroupReads, WindowReads):
     def increment(
         self, counter: Counter, values: Given = None, /, *, amount: Amount = 1, **fields: object
     ) -> dict[str, Any]:
-        """Add to a group of a counter at once. 1 write unit. Not idempotent: calling it again counts again.
+        """Add to a group of a counter at once; return a dict of all its measures afterward.
+
+        1 write unit. Not idempotent: calling it again counts again.
 
         Parameters
         ----------
         counter : Counter
         amount : int, Decimal, float or mapping, optional
             Number to add to the only measure, or by measure. A float has at most 15 digits. Default 1.
-
-        Returns
-        -------
-        dict
-            All measures afterward.
 
         Raises
         ------
@@ -176,13 +153,9 @@ class Counters(EventReads, GroupReads, WindowReads):
         return direct_counts.increment(self._table, counter, given(values, fields), amount)
 
     def leases(self, quota: Quota, values: Given = None, /, **fields: object) -> Leases:
-        """Take calls from a quota that is never exceeded, at a fraction of a write unit per call.
+        """Take calls from a `Quota` that is never exceeded, at a fraction of a write unit per call.
 
         Keep the result as long as the process serves the group, and release it at the end. Threads may share it.
-
-        Parameters
-        ----------
-        quota : Quota
         """
         return Leases(self._table, quota, given(values, fields))
 
@@ -250,14 +223,10 @@ class Counters(EventReads, GroupReads, WindowReads):
         return explain(self._table, question, scan=scan, limit=limit)
 
     def reset(self, counter: Counter, values: Given = None, /, **fields: object) -> dict[str, Any]:
-        """Set the measures of a counter's group to 0.
+        """Set the measures of a counter's group to 0; return a dict of them as they were.
 
-        1 write unit and a strongly consistent read, if no update comes between.
-
-        Returns
-        -------
-        dict
-            All measures as they were. What is added meanwhile is either in here or in the group, never both.
+        What is added meanwhile is either in the result or in the group, never both. 1 write unit and a strongly
+        consistent read, if no update comes between.
 
         Raises
         ------
