@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -34,16 +35,14 @@ from dynamodb_counters.errors import InvalidArgumentError
 Item: TypeAlias = Mapping[str, Any]
 Values: TypeAlias = Mapping[str, object]
 Lookup: TypeAlias = tuple[ItemLayout, GroupKey]
+Place: TypeAlias = tuple[str, str]
+"""The key of a group's item; of a group in a page, its digest after an empty text."""
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
 _KEYS_PER_CALL: Final = 100
 _END: Final = 1 << BITS
 _DIGEST: Final = re.compile(r"[0-9a-f]{32}")
-_AT_A_TIME: Final = 20
-"""Items that a Query reads: as much as fits into half a read unit. Values that no item has any more are passed over."""
-
-Place: TypeAlias = tuple[str, str]
-"""The key of a group's item; of a group in a page, its digest after an empty text."""
+_AT_A_TIME: Final = 20  # Items of a Query, some of values that no item has any more: what fits into half a read unit.
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,17 +138,12 @@ class GroupReads(TableReads):
         consistent: bool = False,
         **fields: object,
     ) -> Group | Distribution:
-        """Read one group; its measures are 0 if nothing was counted.
+        """Read one `Group`, whose measures are 0 if nothing was counted; of `Percentiles` the values' `Distribution`.
 
         Parameters
         ----------
         declaration : Aggregate, Distinct or Percentiles
             The measure of a `Distinct` is ``distinct``, the number of different members. Percentiles without a `time`.
-
-        Returns
-        -------
-        Group
-            Of `Percentiles`, the `Distribution` of the group's values.
         """
         group = given(values, fields)
         if isinstance(declaration, Percentiles) and declaration.time is None:
@@ -175,8 +169,8 @@ class GroupReads(TableReads):
         for declared, values in wanted:
             aggregate = declared.total if isinstance(declared, Distinct) else declared
             require_declaration(aggregate, Aggregate)
-            group = resolve_group(self._table, aggregate, values, aggregate.fields, is_whole=False)
-            groups.append((aggregate, *group))
+            texts, complete = resolve_group(self._table, aggregate, values, aggregate.fields, is_whole=False)
+            groups.append((aggregate, texts, complete))
         keys = [(ItemLayout(aggregate), declared_groups.group_key(aggregate, texts)) for aggregate, texts, _ in groups]
         stored = read_items(self._table, keys, consistent=consistent)
         return [
@@ -318,7 +312,6 @@ def sort_key_range(aggregate: Aggregate) -> tuple[str, str]:
 
 
 def _board(table: Table, board: str, count: int) -> list[Item]:
-    """Return the keys of a shard of a leaderboard, the highest score first."""
     pages = table.client.get_paginator("query").paginate(
         TableName=table.name,
         IndexName=RANKING_INDEX,
@@ -342,7 +335,7 @@ def read_extremes(
     values, complete = resolve_group(table, counted, values)
     value, *companions = counted._sk_template.fields
     pk = counted._pk_template.render(values)
-    options = {"ScanIndexForward": order == "smallest", "PaginationConfig": {"PageSize": _AT_A_TIME}}
+    options = {"ScanIndexForward": order == "smallest", "Limit": _AT_A_TIME}
     items = query(table, pk, sort_key_range(counted), consistent=consistent, **options)
     # An item stays at 0 when its value is gone.
     present = (item for item in items if read_number(item, "items") > 0 and item[TYPE]["S"] == counted.name)
@@ -357,17 +350,16 @@ def read_distribution(table: Table, counted: Aggregate, values: Values, *, consi
     """Read the distribution of a group, by the aggregate that counts its bins."""
     values, complete = resolve_group(table, counted, values)
     groups = [group for _, group in walk(table, counted, values, consistent=consistent)]
-    return distribution(counted, [numbers_of(counted, groups)], complete=complete)
+    return distribution(counted, [numbers_of(counted, groups)], complete)
 
 
 def distribution(
-    declared: Aggregate, parts: Sequence[Mapping[str, Number]], span: Interval | None = None, *, complete: bool
+    declared: Aggregate, parts: Sequence[Mapping[str, Number]], complete: bool, span: Interval | None = None
 ) -> Distribution:
     bins = log_bins(Decimal(parts_of(declared.fields[-1])[1].removeprefix(LOG)))
-    sums = dict[Decimal, Number]()
-    for name, count in (pair for part in parts for pair in part.items()):
-        value = bins.value_of(name)
-        sums[value] = sums.get(value, 0) + count
+    sums = defaultdict[Decimal, Number](int)
+    for name, count in chain.from_iterable(part.items() for part in parts):
+        sums[bins.value_of(name)] += count
     start, end = (None, None) if span is None else (utc(span.start), utc(span.end))
     return Distribution({value: sums[value] for value in sorted(sums)}, start, end, complete)
 
@@ -415,16 +407,11 @@ def get_items(table: Table, keys: Iterable[Key], *, consistent: bool) -> dict[tu
 
 
 def query(table: Table, pk: str, sort_keys: tuple[str, str], *, consistent: bool, **options: Any) -> Iterator[Item]:
-    """Yield items of a partition from a first sort key to a last one, page by page as they are asked for."""
-    pages = table.client.get_paginator("query").paginate(
-        TableName=table.name,
-        KeyConditionExpression=f"{PK} = :pk AND {SK} BETWEEN :first AND :last",
-        ExpressionAttributeValues={":pk": {"S": pk}, ":first": {"S": sort_keys[0]}, ":last": {"S": sort_keys[1]}},
-        ConsistentRead=consistent,
-        **options,
-    )
-    for page in pages:
-        yield from page["Items"]
+    """Return items of a partition from a first sort key to a last one, page by page as they are asked for."""
+    first, last = sort_keys
+    options["KeyConditionExpression"] = f"{PK} = :pk AND {SK} BETWEEN :first AND :last"
+    options["ExpressionAttributeValues"] = {":pk": {"S": pk}, ":first": {"S": first}, ":last": {"S": last}}
+    return table.partition(pk, ConsistentRead=consistent, **options)
 
 
 def read_items(table: Table, groups: Sequence[Lookup], *, consistent: bool) -> list[list[Image]]:

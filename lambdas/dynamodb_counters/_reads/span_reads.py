@@ -21,7 +21,7 @@ from dynamodb_counters._declarations.measures import MOMENT
 from dynamodb_counters._items.conversions import EXACT, Number, read_number, whole
 from dynamodb_counters._items.schema import SK
 from dynamodb_counters._reads import group_reads, question
-from dynamodb_counters._reads.group_reads import Distribution, TableReads, Values, query, resolve_group
+from dynamodb_counters._reads.group_reads import Distribution, TableReads, Values, distribution, query, resolve_group
 from dynamodb_counters._table import Table
 from dynamodb_counters._tiers import TOTAL, Interval, Period, Span, plan_queries, read_cost, seconds_of, utc
 from dynamodb_counters.errors import InvalidArgumentError
@@ -129,13 +129,9 @@ def _buckets(table: Table, window: Window, pk: str, span: Span, *, consistent: b
     template, slots = window._sk_template, (TOTAL, *span.tier.slots)
     names = [attribute for slot in slots for attribute in window.measure._attributes(slot)]
     first, last = (template.render_texts([span.tier.letter, span.tier.text(bucket)]) for bucket in span.buckets)
-    return [
-        (
-            span.tier.parse(template.parse(item[SK]["S"])[BUCKET_FIELD]),
-            {name: read_number(item, name) for name in names if name in item},
-        )
-        for item in query(table, pk, (first, last), consistent=consistent)
-    ]
+    items = query(table, pk, (first, last), consistent=consistent)
+    buckets = ((span.tier.parse(template.parse(item[SK]["S"])[BUCKET_FIELD]), item) for item in items)
+    return [(bucket, {name: read_number(item, name) for name in names if name in item}) for bucket, item in buckets]
 
 
 def _touched(span: Span, buckets: Sequence[Bucket]) -> Sequence[Bucket]:
@@ -151,7 +147,7 @@ def read_spans(
         spans, complete = _read(table, declared, values, intervals, consistent=consistent)
         with localcontext(EXACT):
             sums = [[add_up(*part) for part in parts] for parts in spans]
-            return [_count(*pair, complete=complete) for pair in zip(intervals, sums, strict=True)]
+            return [_count(*pair, complete) for pair in zip(intervals, sums, strict=True)]
     longest = max(timedelta(seconds=interval.end - interval.start) for interval in intervals)
     question.require_length(declared, longest)
     texts, complete = resolve_group(table, declared, values)
@@ -159,22 +155,19 @@ def read_spans(
     units = [*group_reads.numbers_by_unit(table, declared, texts, whole_span, consistent=consistent)]
     parts = [(span, _touched(span, units)) for span in (Span(declared._tier, interval) for interval in intervals)]
     if longest_of(declared) is not None:
-        return [_active(*part, complete=complete) for part in parts]
-    return [
-        group_reads.distribution(declared, [bins for _, bins in touched], span.interval, complete=complete)
-        for span, touched in parts
-    ]
+        return [_active(*part, complete) for part in parts]
+    return [distribution(declared, [bins for _, bins in units], complete, span.interval) for span, units in parts]
 
 
-def _count(interval: Interval, numbers: Iterable[Number], *, complete: bool) -> WindowCount:
+def _count(interval: Interval, numbers: Iterable[Number], complete: bool) -> WindowCount:
     return WindowCount(whole(sum(numbers)), utc(interval.start), utc(interval.end), complete)
 
 
-def _active(span: Span, units: Sequence[Bucket], *, complete: bool) -> WindowCount:
+def _active(span: Span, units: Sequence[Bucket], complete: bool) -> WindowCount:
     first, _ = span.buckets
     # Each member of a span counts at the first unit of it at which it is active.
     counts = [count for unit, gaps in units for gap, count in gaps.items() if int(gap) > unit - first]
-    return _count(span.interval, counts, complete=complete)
+    return _count(span.interval, counts, complete)
 
 
 Counted = TypeVar("Counted")
