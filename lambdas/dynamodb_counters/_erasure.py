@@ -290,8 +290,12 @@ class Eraser:
     def _sweep_entries(self, *, writes: bool) -> tuple[int, int]:
         """Take out the events; return how many there were, and how many of them stay."""
         events = staying = 0
-        for item in quarantine.stored_entries(self._table):
-            number, rest = self._entry_without(item)
+        for item in (item for item in quarantine.stored_entries(self._table) if RECORD in item):
+            try:
+                number, rest = without(quarantine.unpack(item[RECORD]), self._selection)
+            except quarantine.UNREADABLE:
+                # A spoiled entry can never be counted.
+                number, rest = int(self._selection.is_quoted_in(str(item[RECORD].get("S", "")))), None
             if not number:
                 continue
             state = quarantine.state_of(item)
@@ -301,15 +305,6 @@ class Eraser:
             if writes and not stays:
                 self._reduce(item, rest)
         return events, staying
-
-    def _entry_without(self, item: Image) -> tuple[int, Record | None]:
-        if RECORD not in item:
-            return 0, None
-        try:
-            return without(quarantine.unpack(item[RECORD]), self._selection)
-        except quarantine.UNREADABLE:
-            # A spoiled entry can never be counted.
-            return int(self._selection.is_quoted_in(str(item[RECORD].get("S", "")))), None
 
     def _reduce(self, item: Image, rest: Record | None) -> None:
         new: dict[str, Any] = {RECORD: None, REASON: None, STATE: None}

@@ -64,6 +64,8 @@ class EventReads(TableReads):
     ) -> Iterator[dict[str, Any]]:
         """Read accepted events back, page by page as they are asked for; retracted and replaced ones are left out.
 
+        Yields dicts of Python values: numbers are int or Decimal, binary is bytes.
+
         Packed events come bucket by bucket, by one Query per part: a read unit per 8 KB of chunks. Of others, all of a
         partition are read in the order of their sort keys.
 
@@ -76,11 +78,6 @@ class EventReads(TableReads):
             For events that are not packed: only those whose sort keys come after this one. Default: all.
         values, **fields
             Attributes that the events have, as in `get`: at least all fields of `pk`; of a packed event, its tenant.
-
-        Returns
-        -------
-        iterator of dict
-            Attributes as Python values; numbers are int or Decimal, binary is bytes.
         """
         require_declaration(event, Event)
         group = event._canonical(given(values, fields))

@@ -89,7 +89,6 @@ FIRST: Final = Position(FIRST_SECOND, "", "")
 
 
 def parse_duration(name: str, text: str) -> timedelta:
-    """Return a length of time: a number and a unit."""
     match = re.fullmatch(_DURATION, text, re.ASCII)
     length = timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else timedelta(0)
     if not timedelta(0) < length <= MAX_DURATION:
@@ -313,14 +312,12 @@ def default_last(declared: Declaration) -> timedelta:
 
 
 def require_length(declared: Declaration, length: timedelta) -> None:
-    """Refuse a span that is longer than what a declaration is read over."""
     longest = longest_of(declared)
     if longest is not None and length > longest:
         raise InvalidArgumentError("span", str(length), f"at most {longest}, the longest of {declared.name!r}")
 
 
 def require_order(first: float, last: float, end: object) -> None:
-    """Refuse a span that ends where it starts, or before."""
     if first >= last:
         raise InvalidArgumentError("end", end, "a moment after start")
 

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 from decimal import Decimal
 from itertools import chain, count
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -37,6 +37,8 @@ _BEYOND: Final = 10**MAX_NUMBER_DIGITS
 _MOST_NAMES: Final = 10
 _ABSENT: Final = {"": None}
 
+Values: TypeAlias = Mapping[str, Any]
+
 
 def with_ttl(table: Table, event: Event, item: dict[str, Any]) -> dict[str, Any]:
     """Let the item be deleted once the event's retention is over; return it."""
@@ -45,7 +47,7 @@ def with_ttl(table: Table, event: Event, item: dict[str, Any]) -> dict[str, Any]
     return item
 
 
-def typed_item(event: Event | None, values: Mapping[str, Any]) -> dict[str, Any]:
+def typed_item(event: Event | None, values: Values) -> dict[str, Any]:
     """Return the attributes of an item; for an event with its key and type, and none that is reserved or missing."""
     require_mapping(values)
     if event is None:
@@ -57,8 +59,12 @@ def typed_item(event: Event | None, values: Mapping[str, Any]) -> dict[str, Any]
     if event._declared_attributes is not None:
         item = canonical_values(event._declared_attributes, item)
         values = {name: item[name]["S"] if isinstance(value, str) else value for name, value in values.items()}
-    if event.version is not None:
-        item[event.version] = _version(event, values, item.get(event.version, {}))
+    if (version := event.version) is not None:
+        if not {"S", "N"} & item.get(version, {}).keys():
+            raise InvalidArgumentError(version, values.get(version), "a string or number: the event's version")
+        declared = (event._declared_attributes or {}).get(version)
+        if isinstance(values[version], datetime) or (declared is not None and declared.format == "date-time"):
+            item[version] = {"S": sortable_time(item[version]["S"])}
     item[PK] = {"S": event._pk_template.render(values)}
     item[SK] = {"S": event._sk_template.render(values)}
     item[TYPE] = {"S": event.name}
@@ -72,16 +78,7 @@ def require_mapping(values: object) -> None:
         raise InvalidArgumentError("values", values, allowed)
 
 
-def _version(event: Event, values: Mapping[str, Any], typed: dict[str, Any]) -> dict[str, Any]:
-    name = str(event.version)
-    if not {"S", "N"} & typed.keys():
-        raise InvalidArgumentError(name, values.get(name), "a string or number: the event's version")
-    declared = (event._declared_attributes or {}).get(name)
-    is_time = isinstance(values[name], datetime) or (declared is not None and declared.format == "date-time")
-    return {"S": sortable_time(typed["S"])} if is_time else typed
-
-
-def key_item(event: Event, values: Mapping[str, Any]) -> dict[str, Any]:
+def key_item(event: Event, values: Values) -> dict[str, Any]:
     """Return the key of an event, and the attributes that it is made of; other values are ignored."""
     values = event._canonical({name: values[name] for name in event.fields if name in values})
     key = {PK: {"S": event._pk_template.render(values)}, SK: {"S": event._sk_template.render(values)}}
@@ -162,7 +159,7 @@ def _require_unicode(name: str, text: str) -> None:
         raise InvalidArgumentError(name, text, "valid Unicode (it holds a lone surrogate)") from None
 
 
-def accept(table: Table, event: Event, values: Mapping[str, Any]) -> Outcome:
+def accept(table: Table, event: Event, values: Values) -> Outcome:
     now = table.clock()
     # A log of packed events may take many requests.
     longest = LONGEST_REQUEST if getattr(event, "packed", None) is None else math.inf
@@ -171,10 +168,7 @@ def accept(table: Table, event: Event, values: Mapping[str, Any]) -> Outcome:
 
 
 def accept_many(
-    table: Table,
-    event: Event,
-    events: Iterable[Mapping[str, Any]],
-    refusal: Callable[[Mapping[str, Any]], str | None] = lambda _: None,
+    table: Table, event: Event, events: Iterable[Values], refusal: Callable[[Image], str | None] = lambda _: None
 ) -> list[Outcome]:
     """Return outcomes in the order of the events; `refusal` has the reason to reject a typed item, or None."""
     require_declaration(event, Event)
@@ -214,7 +208,7 @@ def _insert_all(table: Table, event: Event, items: Mapping[int, dict[str, Any]])
     return dict(chain.from_iterable(table.each(work, [*alike.values()])))
 
 
-def retract(table: Table, event: Event, values: Mapping[str, Any]) -> bool:
+def retract(table: Table, event: Event, values: Values) -> bool:
     """Delete an event; the stream takes back what it counted. Return whether there was such an event."""
     require_declaration(event, Event)
     require_mapping(values)
@@ -230,7 +224,6 @@ def retract(table: Table, event: Event, values: Mapping[str, Any]) -> bool:
 
 
 def _log(table: Table, event: Event, items: Mapping[int, Image], *, retracts: bool) -> dict[int, Outcome]:
-    """Accept or retract packed events; return their outcomes by index."""
     Layouts.of_table(table).require(event, puts=True)
     entries, outcomes, now = dict[LogKey, dict[int, Entry]](), dict[int, Outcome](), table.clock()
     for index, item in items.items():

@@ -111,8 +111,8 @@ class ChunkLog:
 
     def put(self, blob: bytes, erased: Collection[bytes] = ()) -> bool:
         """Put the next chunk; False if there is one of that number."""
-        item, is_free = self.item(blob, erased), f"attribute_not_exists({PK})"
-        return self._table.write("put_item", Item=item, ConditionExpression=is_free)
+        is_free = f"attribute_not_exists({PK})"
+        return self._table.write("put_item", Item=self.item(blob, erased), ConditionExpression=is_free)
 
     def item(self, blob: bytes, erased: Collection[bytes] = ()) -> dict[str, Any]:
         pk, sk = self.key.chunk(self.next)

@@ -112,17 +112,14 @@ class Leases:
         self._forget()
 
     def take(self, n: int = 1) -> bool:
-        """Take `n` calls, all or none, of what the process holds; if that is too little, a few writes reserve more.
+        """Take `n` calls, all or none; return whether they may be made, and are counted.
+
+        They are taken of what the process holds; if that is too little, a few writes reserve more.
 
         Parameters
         ----------
         n : int, optional
             How many calls. Default 1.
-
-        Returns
-        -------
-        bool
-            Whether the calls may be made; they are counted then.
 
         Raises
         ------
