@@ -15,9 +15,7 @@ from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._erasure import CountsOfErased, Erased, Eraser
 from dynamodb_counters._quarantine import Quarantined
 from dynamodb_counters._reads.events import LINES, EventReads, Explanation, explain
-from dynamodb_counters._reads.group_reads import GroupReads
 from dynamodb_counters._reads.question import Question
-from dynamodb_counters._reads.span_reads import WindowReads
 from dynamodb_counters._table import Table, make_client
 from dynamodb_counters._writes import accept, direct_counts
 from dynamodb_counters._writes.direct_counts import Amount
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 
-class Counters(EventReads, GroupReads, WindowReads):
+class Counters(EventReads):
     """Events and counts of one table.
 
     Groups are named by keyword, a str or number per field; or in one mapping, as the second argument, where a field is
@@ -72,7 +70,8 @@ class Counters(EventReads, GroupReads, WindowReads):
     def accept(self, event: Event, values: Mapping[str, Any]) -> Outcome:
         """Insert an event once; the stream counts it. 1 write unit per started KB, also for a duplicate.
 
-        A packed event costs as much on its own; many together cost a fraction, and a duplicate nothing.
+        A packed event costs as much on its own; many together cost a fraction, and a duplicate nothing. The outcome:
+        accepted; a duplicate; or a conflict: the key has another payload, `Outcome.stored`, and keeps it.
 
         Parameters
         ----------
@@ -80,11 +79,6 @@ class Counters(EventReads, GroupReads, WindowReads):
         values : mapping of str to object
             Its attributes: anything DynamoDB can store, `datetime` with a time zone (as ISO 8601 in UTC), `date`,
             `UUID`, the value of an `Enum`, floats of at most 15 digits.
-
-        Returns
-        -------
-        Outcome
-            Accepted; a duplicate; or a conflict: the key has another payload, `Outcome.stored`, and keeps it.
 
         Raises
         ------

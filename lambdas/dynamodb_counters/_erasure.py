@@ -38,8 +38,6 @@ from dynamodb_counters._writes.chunk_writes import LogKey, closing_time
 from dynamodb_counters.errors import CountersError, InvalidArgumentError, MalformedImageError, UnavailableError
 
 _AT_A_TIME: Final = 256
-_LONG_OVER: Final = DAY
-"""How far in the past an expired event's `ttl` is set: no clock is that wrong, so its deletion is an expiry to all."""
 
 
 class Selection:
@@ -132,12 +130,8 @@ class Erased:
 
     Parameters
     ----------
-    events : int
-        Items of their own.
-    packed : int
-        In chunks.
-    quarantined : int
-        In entries of the quarantine.
+    events, packed, quarantined : int
+        Items of their own; in chunks; in entries of the quarantine.
     left : int
         Of these, copies that stay, because they wait to be counted, or may once a backfill is over that has met them.
         Redrive or discard them, then run it again.
@@ -197,7 +191,8 @@ class Eraser:
 
     def _expire(self, item: Image) -> None:
         """Mark an event and let its time run out, then delete it: its counts stay."""
-        over = {"N": str(int(self._table.clock() - _LONG_OVER))}
+        # No clock is wrong by a day, so its deletion is an expiry to all.
+        over = {"N": str(int(self._table.clock() - DAY))}
         request: Any = {
             "Key": key_of(item),
             "ExpressionAttributeNames": {"#ttl": schema.TTL, "#erased": ERASED},

@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import localcontext
-from heapq import merge
 from itertools import chain, groupby
 from typing import Any, Final, TypeAlias
 
@@ -30,10 +29,10 @@ from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, event_s
 from dynamodb_counters._items.keys import parts_of, tier_of
 from dynamodb_counters._items.schema import CHUNK, ONCE_SUFFIX, PACK_SUFFIX, PAGE_PREFIX, SK, TTL, TYPE, is_reserved
 from dynamodb_counters._reads import group_reads
-from dynamodb_counters._reads.group_reads import Item, TableReads, query, sort_key_range
+from dynamodb_counters._reads.group_reads import Item, query, sort_key_range
 from dynamodb_counters._reads.question import SPAN, Question, fields_of, require_order
-from dynamodb_counters._reads.span_reads import add_up, read_spans
 from dynamodb_counters._registry import Layouts, all_parts, part_of, read_registry
+from dynamodb_counters._reads.span_reads import WindowReads, add_up, read_spans
 from dynamodb_counters._table import Table
 from dynamodb_counters._tiers import FIRST_SECOND, LAST_SECOND, TOTAL, Span, seconds_of
 from dynamodb_counters.errors import InvalidArgumentError
@@ -49,7 +48,7 @@ _SIGNS: Final = {"+": 1, "-": -1}
 Timespan: TypeAlias = tuple[float, float]
 
 
-class EventReads(TableReads):
+class EventReads(WindowReads):
     def events(
         self,
         event: Event,
@@ -64,10 +63,9 @@ class EventReads(TableReads):
     ) -> Iterator[dict[str, Any]]:
         """Read accepted events back, page by page as they are asked for; retracted and replaced ones are left out.
 
-        Yields dicts of Python values: numbers are int or Decimal, binary is bytes.
-
-        Packed events come bucket by bucket, by one Query per part: a read unit per 8 KB of chunks. Of others, all of a
-        partition are read in the order of their sort keys.
+        Each is a dict of Python values: numbers are int or Decimal, binary is bytes. Packed events come bucket by
+        bucket, by one Query per part: a read unit per 8 KB of chunks. Of others, all of a partition are read in the
+        order of their sort keys.
 
         Parameters
         ----------
@@ -125,7 +123,7 @@ class _Listing:
             begin = max(begin, (self.table.clock() - retention.total_seconds()) // bucket * bucket)
         streams, identity = self.chunks(packed, (begin, span[1])), EventIdentity(self.event)
         has_values, find_time = _filter(self.texts), reader(packed.time)
-        for _, chunks in groupby(merge(*streams, key=_bucket), key=_bucket):
+        for _, chunks in groupby(heapq.merge(*streams, key=_bucket), key=_bucket):
             live: dict[bytes, Image] = {}
             for item in chunks:
                 # A row that is taken back has the values that were accepted, so rows of other events need no look.

@@ -114,13 +114,11 @@ class Extreme:
     complete: bool = True
 
 
-class TableReads:
-    """Reads of one table: a part of `Counters`."""
+class GroupReads:
+    """Reads of groups; with reads of windows and events, which add to it, a part of `Counters`."""
 
     _table: Table
 
-
-class GroupReads(TableReads):
     @overload
     def get(
         self, declaration: Aggregate | Distinct, values: Given = None, /, *, consistent: bool = False, **fields: object

@@ -24,9 +24,14 @@ from dynamodb_counters._items.schema import MAX_PK_BYTES, MAX_SK_BYTES
 from dynamodb_counters._tiers import DAY, FIRST_SECOND, LAST_SECOND, PERIODS, Interval, Period, seconds_of, utc
 from dynamodb_counters.errors import InvalidArgumentError
 
+Declared: TypeAlias = Declaration | Event
+Texts: TypeAlias = Mapping[str, str]
+Names: TypeAlias = tuple[str, ...]
+Order: TypeAlias = Literal["largest", "smallest"]
+
 SPAN: Final = ("last", "as_of", "start", "end")
 _PAGE: Final = ("limit", "next")
-_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+_OPTIONS: Final[Mapping[str, Names]] = {
     "get": _PAGE,
     "window": SPAN,
     "active": SPAN,
@@ -41,7 +46,6 @@ _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 MAX_DURATION: Final = timedelta(days=366)
 MAX_STEPS: Final = 200
 """Steps of a series that a stranger may ask for."""
-Order: TypeAlias = Literal["largest", "smallest"]
 ORDERS: Final = get_args(Order)
 SHARES: Final = ("0.5", "0.9", "0.95", "0.99", "1")
 _SHARES: Final = r"(0(\.[0-9]{1,6})?|1)(,(0(\.[0-9]{1,6})?|1)){0,19}"
@@ -50,16 +54,11 @@ _LIMIT: Final = 100  # What is listed by default.
 _RANKED: Final = 10  # Of leaderboards and extremes.
 _STEPS: Final = (_tiers.MINUTE, _tiers.HOUR, DAY, 7 * DAY, 28 * DAY)
 """Steps where none is given: the shortest that a stranger may ask for."""
-
 _DURATION: Final = "([1-9][0-9]{0,6})([smhdw])"
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 # Leaves room for the longest window within datetime's years 1 to 9999.
 _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST: Final = datetime(9998, 12, 31, tzinfo=UTC)
-
-Declared: TypeAlias = Declaration | Event
-Texts: TypeAlias = Mapping[str, str]
-Names: TypeAlias = tuple[str, ...]
 
 
 class Position(NamedTuple):

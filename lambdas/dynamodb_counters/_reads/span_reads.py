@@ -21,7 +21,7 @@ from dynamodb_counters._declarations.measures import MOMENT
 from dynamodb_counters._items.conversions import EXACT, Number, read_number, whole
 from dynamodb_counters._items.schema import SK
 from dynamodb_counters._reads import group_reads, question
-from dynamodb_counters._reads.group_reads import Distribution, TableReads, Values, distribution, query, resolve_group
+from dynamodb_counters._reads.group_reads import Distribution, GroupReads, Values, distribution, query, resolve_group
 from dynamodb_counters._table import Table
 from dynamodb_counters._tiers import TOTAL, Interval, Period, Span, plan_queries, read_cost, seconds_of, utc
 from dynamodb_counters.errors import InvalidArgumentError
@@ -310,7 +310,7 @@ class WindowReader(Generic[Counted]):
         return question.around(self._declared, start, end, self._table.clock())
 
 
-class WindowReads(TableReads):
+class WindowReads(GroupReads):
     @overload
     def window(
         self, declaration: Window | ActiveMembers, values: Given = None, /, **fields: object

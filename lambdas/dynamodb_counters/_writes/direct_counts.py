@@ -93,7 +93,7 @@ def _transact(table: Table, event: Event, writes: list[Any], names: list[str]) -
                 return repetition(event, item, reasons[0].get("Item", item))
             if "ConditionalCheckFailed" in codes:
                 refused = codes.index("ConditionalCheckFailed")
-                writer = _writer_of(reasons[refused].get("Item", {}), names[refused])
+                writer = reasons[refused].get("Item", {}).get(TYPE, {}).get("S", names[refused])
                 reason = f"{names[refused]!r} cannot count it: an item of its group is of {writer!r}"
                 return Outcome(OutcomeStatus.REJECTED, reason)
             outcome = failed(error)
@@ -165,9 +165,5 @@ def _update(table: Table, layout: ItemLayout, group: GroupKey, numbers: Mapping[
 
 
 def _require_own(item: Image, name: str) -> None:
-    if (writer := _writer_of(item, name)) != name:
+    if (writer := item.get(TYPE, {}).get("S", name)) != name:
         raise InvalidArgumentError("aggregate", name, f"{writer!r}, which has written the item of this group")
-
-
-def _writer_of(item: Image, name: str) -> str:
-    return str(item.get(TYPE, {}).get("S", name))
