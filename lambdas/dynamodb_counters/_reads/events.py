@@ -149,9 +149,8 @@ class _Listing:
 
 def _filter(texts: Mapping[str, str]) -> Callable[[Image], bool]:
     parts = [(reader(name, literal=True), text_reader(name, literal=True), text) for name, text in texts.items()]
-    return lambda image: all(
-        (find(image) or {}).keys() & {"S", "N"} and read(image) == text for find, read, text in parts
-    )
+    kinds = {"S", "N"}
+    return lambda image: all(kinds & (find(image) or {}).keys() and read(image) == text for find, read, text in parts)
 
 
 def _bucket(chunk: Item) -> str:

@@ -84,9 +84,6 @@ class Position(NamedTuple):
         raise InvalidArgumentError(name, token, "the 'next' of a response, unchanged")
 
 
-FIRST: Final = Position(FIRST_SECOND, "", "")
-
-
 def parse_duration(name: str, text: str) -> timedelta:
     match = re.fullmatch(_DURATION, text, re.ASCII)
     length = timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else timedelta(0)
@@ -117,9 +114,6 @@ def _integer(most: int, expected: str) -> Callable[[str, str], int]:
     return parse
 
 
-_limit: Final = _integer(MAX_LIMIT, f"an int from 1 to {MAX_LIMIT}")
-
-
 def _shares(name: str, text: str) -> Names:
     if not re.fullmatch(_SHARES, text, re.ASCII):
         raise InvalidArgumentError(name, text, "up to 20 numbers from 0 to 1, such as 0.5,0.95")
@@ -134,6 +128,7 @@ class Option(NamedTuple):
     schema: Mapping[str, Any] = MappingProxyType({})
 
 
+FIRST: Final = Position(FIRST_SECOND, "", "")
 _TIME: Final = {"format": "date-time"}
 _LENGTH: Final = {"pattern": f"^{_DURATION}$"}
 _STEP: Final = {"pattern": f"^({_DURATION}|{'|'.join(PERIODS)})$"}
@@ -142,6 +137,7 @@ _TZ: Final = ("Time zone, such as Europe/Berlin; default: the window's, or UTC",
 _ANCHOR: Final = "Day on which months begin, at the latest their last; default: the window's, or 1"
 _P: Final = {"pattern": f"^{_SHARES}$", "default": ",".join(SHARES)}
 _FLAG: Final = (lambda _, text: text == "true", {"enum": ["true", "false"], "default": "false"})
+_MOST: Final = "Most to list; a page may have fewer, even none"
 _STEPS_TEXT: Final = "Length of a step, or hour, day, week, month or year; default: by the span"
 
 
@@ -153,9 +149,7 @@ class Question:
     declared: Any = None
     resource: str = "get"
     values: Texts = field(default_factory=dict)
-    is_bounded: bool = False
-    """True for HTTP, whose limits a person at a terminal does not need."""
-
+    is_bounded: bool = False  # True for HTTP, whose limits a person at a terminal does not need.
     last: Annotated[timedelta | None, Option("Length of the span, such as 24h or 7d", parse_duration, _LENGTH)] = None
     as_of: Annotated[datetime | None, Option("End of a span that is not over; default: now", _moment, _TIME)] = None
     start: Annotated[datetime | None, Option("First moment of the span, instead of `last`", _moment, _TIME)] = None
@@ -166,7 +160,7 @@ class Question:
     rolling: Annotated[timedelta | None, Option("Trailing span for each unit of time", parse_duration, _LENGTH)] = None
     p: Annotated[Names, Option("Shares of the percentiles; 1 is the maximum", _shares, _P)] = SHARES
     order: Annotated[str | None, Option("From which end; default: from both", schema={"enum": [*ORDERS]})] = None
-    limit: Annotated[int, Option("Most to list; a page may have fewer, even none", _limit)] = _LIMIT
+    limit: Annotated[int, Option(_MOST, _integer(MAX_LIMIT, f"an int from 1 to {MAX_LIMIT}"))] = _LIMIT
     next: Annotated[Position, Option("The 'next' of the page before", Position.parse)] = FIRST
     consistent: Annotated[bool, Option("Read strongly consistently, at twice the read units", *_FLAG)] = False
     scan: Annotated[bool, Option("Read the whole table, if nothing less will do", *_FLAG)] = False

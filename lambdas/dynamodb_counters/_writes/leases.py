@@ -177,7 +177,6 @@ class Leases:
         earliest, latest = moment - LEASE_CLOCKS, moment + LEASE_CLOCKS
         # Calls left of a period that is over for all are of no use.
         self._holdings = {sk: holding for sk, holding in self._holdings.items() if holding.period.end > earliest}
-        return [
-            self._holdings.setdefault(period.sk, Holding(self._table, self._quota, self._pk, period))
-            for period in dict.fromkeys(map(self._quota._period, (earliest, latest)))
-        ]
+        periods = dict.fromkeys(map(self._quota._period, (earliest, latest)))
+        holdings = (Holding(self._table, self._quota, self._pk, period) for period in periods)
+        return [self._holdings.setdefault(holding.period.sk, holding) for holding in holdings]
