@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         UncountedError,
     )
     from dynamodb_counters._reads.group_reads import Distribution as Distribution
+    from dynamodb_counters._writes.direct_counts import Leases as Leases
 
     Declaration: TypeAlias = Declarable
 
@@ -58,7 +59,7 @@ _NAMES = {
     "_quarantine": "Quarantined",
     "_writes.outcomes": "Outcome Outcomes OutcomeStatus",
     "errors": "CountersError InvalidArgumentError RejectedEventError UnavailableError UncountedError",
-    "_writes.leases": "Leases",
+    "_writes.direct_counts": "Leases",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

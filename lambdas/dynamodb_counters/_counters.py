@@ -18,8 +18,7 @@ from dynamodb_counters._reads.events import LINES, EventReads, Explanation, expl
 from dynamodb_counters._reads.question import Question
 from dynamodb_counters._table import Table, make_client
 from dynamodb_counters._writes import accept, direct_counts
-from dynamodb_counters._writes.direct_counts import Amount
-from dynamodb_counters._writes.leases import Leases
+from dynamodb_counters._writes.direct_counts import Amount, Leases
 from dynamodb_counters._writes.outcomes import Outcome, Outcomes
 from dynamodb_counters.errors import InvalidArgumentError
 

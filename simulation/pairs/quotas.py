@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._assumptions import LEASE_CLOCKS
 from dynamodb_counters._declarations import Quota
 from dynamodb_counters._table import Table, may_be_done
-from dynamodb_counters._writes.leases import RESERVED, Holding, Leases
+from dynamodb_counters._writes.direct_counts import RESERVED, Holding, Leases
 from dynamodb_counters.errors import UnavailableError
 from simulation.clock import VirtualClock
 from simulation.faults import process

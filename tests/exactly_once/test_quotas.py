@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 
 from dynamodb_counters import Aggregate, Count, Items, Leases, Quota, UnavailableError
 from dynamodb_counters._table import Table
-from dynamodb_counters._writes.leases import Holding
+from dynamodb_counters._writes.direct_counts import Holding
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient
 from simulation.memory.client_errors import failure
@@ -178,7 +178,7 @@ class _Watched:
 
 
 def test_threads_never_grant_the_same_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynamodb_counters._writes.leases.Holding", _Interrupted)
+    monkeypatch.setattr("dynamodb_counters._writes.direct_counts.Holding", _Interrupted)
     clock = VirtualClock()
     leases = _leases(MemoryTable(clock), clock, replace(CALLS, limit=1, portion=1))
     [holding] = leases._current()
