@@ -165,8 +165,7 @@ class GroupReads:
         """
         groups = []
         for declared, values in wanted:
-            aggregate = declared.total if isinstance(declared, Distinct) else declared
-            require_declaration(aggregate, Aggregate)
+            aggregate = require_declaration(declared.total if isinstance(declared, Distinct) else declared, Aggregate)
             texts, complete = resolve_group(self._table, aggregate, values, aggregate.fields, is_whole=False)
             groups.append((aggregate, texts, complete))
         keys = [(ItemLayout(aggregate), declared_groups.group_key(aggregate, texts)) for aggregate, texts, _ in groups]
@@ -201,8 +200,7 @@ class GroupReads:
         values, **fields
             A value per field of its ``pk`` template; with `scan`, of any fields.
         """
-        declared = aggregate.total if isinstance(aggregate, Distinct) else aggregate
-        require_declaration(declared, Aggregate)
+        declared = require_declaration(aggregate.total if isinstance(aggregate, Distinct) else aggregate, Aggregate)
         require_bool("scan", scan)
         groups = list_groups(self._table, declared, given(values, fields), scan=scan, consistent=consistent)
         return (group for _, group in groups)
@@ -345,7 +343,6 @@ def read_extremes(
 
 
 def read_distribution(table: Table, counted: Aggregate, values: Values, *, consistent: bool) -> Distribution:
-    """Read the distribution of a group, by the aggregate that counts its bins."""
     values, complete = resolve_group(table, counted, values)
     groups = [group for _, group in walk(table, counted, values, consistent=consistent)]
     return distribution(counted, [numbers_of(counted, groups)], complete)

@@ -231,7 +231,6 @@ OPTIONS: Final[Mapping[str, Option]] = {
 
 
 def kind_of(declared: Declared) -> str:
-    """Return by which read a declaration is understood."""
     if isinstance(declared, Event):
         return "packed" if declared.packed is not None else "events"
     return "window" if isinstance(declared, Window) else read_by(declared)

@@ -201,11 +201,8 @@ def _insert_all(table: Table, event: Event, items: Mapping[int, dict[str, Any]])
     alike = defaultdict[tuple[str, str], list[int]](list)
     for index, item in items.items():
         alike[identity(with_ttl(table, event, item))].append(index)
-
-    def work(indexes: list[int]) -> list[tuple[int, Outcome]]:
-        return [(index, insert(table, event, items[index])) for index in indexes]
-
-    return dict(chain.from_iterable(table.each(work, [*alike.values()])))
+    results = table.each(lambda same: [(n, insert(table, event, items[n])) for n in same], [*alike.values()])
+    return dict(chain.from_iterable(results))
 
 
 def retract(table: Table, event: Event, values: Values) -> bool:
@@ -225,15 +222,15 @@ def retract(table: Table, event: Event, values: Values) -> bool:
 
 def _log(table: Table, event: Event, items: Mapping[int, Image], *, retracts: bool) -> dict[int, Outcome]:
     Layouts.of_table(table).require(event, puts=True)
-    entries, outcomes, now = dict[LogKey, dict[int, Entry]](), dict[int, Outcome](), table.clock()
+    entries, outcomes, now = defaultdict[LogKey, dict[int, Entry]](dict), dict[int, Outcome](), table.clock()
     for index, item in items.items():
         values = {name: value for name, value in item.items() if name not in (PK, SK, TYPE)}
         digest = digest_of(item[PK]["S"], item[SK]["S"])
-        place = _log_of(event, values, digest, now)
-        if isinstance(place, Outcome):
-            outcomes[index] = place
-            continue
-        entries.setdefault(place, {})[index] = Entry(item[PK]["S"], digest, values, retracts)
+        log = _log_of(event, values, digest, now)
+        if isinstance(log, Outcome):
+            outcomes[index] = log
+        else:
+            entries[log][index] = Entry(item[PK]["S"], digest, values, retracts)
     logs = ChunkLogs.of_table(table)
 
     def write(key: LogKey) -> Iterable[tuple[int, Outcome]]:

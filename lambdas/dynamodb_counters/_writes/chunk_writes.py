@@ -124,7 +124,6 @@ class ChunkLog:
         return {**item, CHUNK: {"B": blob}}
 
     def append(self, rows: Iterable[tuple[bytes, str]]) -> None:
-        """Note the next chunk: the digest and the sign of each row."""
         self.places |= {digest: self.next if sign == "+" else GONE for digest, sign in rows}
         self.next += 1
 
@@ -262,7 +261,6 @@ class _Writing:
         return True
 
     def _decide(self) -> None:
-        """Find out which entries the log lacks; the others are duplicates."""
         places = self._log.places
         for entry in self._undecided:
             if entry.digest not in places and len(places) + len(self._lacking) >= MOST_EVENTS:
