@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from typing import Any, Final, TypeAlias, overload
 
 from dynamodb_counters._assumptions import TRIES
@@ -85,12 +85,9 @@ class Distribution:
         """
         if isinstance(share, bool) or not isinstance(share, float | int | Decimal) or not 0 <= share <= 1:
             raise InvalidArgumentError("share", share, "a number from 0 to 1, such as 0.99")
-        rank, passed = max(1, math.ceil(Decimal(str(share)) * self.count)), Decimal(0)
-        for value, count in self.bins.items():
-            passed += count
-            if passed >= rank:
-                return value
-        return None
+        rank = max(1, math.ceil(Decimal(str(share)) * self.count))
+        totals = zip(self.bins, accumulate(self.bins.values()), strict=True)
+        return next((value for value, total in totals if total >= rank), None)
 
 
 @dataclass(frozen=True, slots=True)

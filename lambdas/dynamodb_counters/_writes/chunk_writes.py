@@ -195,12 +195,8 @@ def write_entries(table: Table, log: ChunkLog, entries: Sequence[Entry]) -> list
             rest = Outcome(OutcomeStatus.TOO_LATE, str(error))
         except MalformedImageError as error:
             rest = Outcome(OutcomeStatus.FAILED, f"{log.key.chunk(log.next)}: {error}")
-    outcomes = []
-    for entry in entries:
-        outcome = firsts[entry.digest].outcome or rest
-        is_repeated = entry is not firsts[entry.digest] and outcome == ACCEPTED
-        outcomes.append(DUPLICATE if is_repeated else outcome)
-    return outcomes
+    outcomes = [(firsts[entry.digest] is entry, firsts[entry.digest].outcome or rest) for entry in entries]
+    return [outcome if is_first or outcome != ACCEPTED else DUPLICATE for is_first, outcome in outcomes]
 
 
 class _Writing:

@@ -13,13 +13,7 @@ from dynamodb_counters.errors import InvalidArgumentError, RejectedEventError, U
 
 
 class OutcomeStatus(StrEnum):
-    """Status of an event after a call; equal to its text, such as ``"accepted"``.
-
-    Examples
-    --------
-    >>> OutcomeStatus.TOO_LATE == "too_late"
-    True
-    """
+    """Status of an event after a call; equal to its text, such as ``"too_late"``."""
 
     ACCEPTED = "accepted"
     """Inserted now."""
