@@ -34,6 +34,7 @@ _MOST_LEVELS: Final = 32
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html
 _NAME_BYTES: Final = 65_535
 _BEYOND: Final = 10**MAX_NUMBER_DIGITS
+_JSON_TYPES: Final = frozenset((str, int, bool, list, dict, type(None)))  # Of values that stand for themselves.
 _MOST_NAMES: Final = 10
 _ABSENT: Final = {"": None}
 
@@ -93,56 +94,45 @@ def _typed(name: str, value: Any) -> dict[str, Any]:
 
 
 def _typed_value(name: str, value: Any, levels: int) -> dict[str, Any]:
-    """Return what JSON holds by its exact type, which is fast; the rest takes longer."""
     if not levels:
         raise InvalidArgumentError(name, type(value), f"a value of at most {_MOST_LEVELS} nested levels")
-    kind = type(value)
-    if kind is str:
+    if type(value) not in _JSON_TYPES:
+        value = converted(name, value)
+    if isinstance(value, str):
         _require_unicode(name, value)
         return {"S": value}
-    if kind is int and -_BEYOND < value < _BEYOND:
-        return {"N": str(value)}
-    if kind is list:
-        return {"L": [_typed_value(name, part, levels - 1) for part in value]}
-    if kind is dict:
-        for inner in value:
-            _require_name(name, inner)
-        return {"M": {inner: _typed_value(name, part, levels - 1) for inner, part in value.items()}}
-    if kind is bool:
+    if isinstance(value, bool):
         return {"BOOL": value}
-    return {"NULL": True} if value is None else _converted(name, value, levels)
-
-
-def _converted(name: str, value: Any, levels: int) -> dict[str, Any]:
-    plain = converted(name, value)
-    if isinstance(value, list | tuple | Mapping):
-        plain = dict(value) if isinstance(value, Mapping) else list(value)
-    if plain is not value:
-        return _typed_value(name, plain, levels)
+    if type(value) is int and -_BEYOND < value < _BEYOND:
+        return {"N": str(value)}
     if isinstance(value, int | Decimal):
         number = Decimal(require_storable(name, value))
         if len(number.as_tuple().digits) > MAX_NUMBER_DIGITS:
             raise InvalidArgumentError(name, value, f"a number of at most {MAX_NUMBER_DIGITS} digits")
         return {"N": str(number or 0)}
-    if isinstance(value, str):
-        _require_unicode(name, value)
-        return {"S": value}
+    return {"NULL": True} if value is None else _typed_container(name, value, levels)
+
+
+def _typed_container(name: str, value: Any, levels: int) -> dict[str, Any]:
+    if isinstance(value, list | tuple):
+        return {"L": [_typed_value(name, part, levels - 1) for part in value]}
+    if isinstance(value, Mapping):
+        for inner in value:
+            _require_name(name, inner)
+        return {"M": {inner: _typed_value(name, part, levels - 1) for inner, part in value.items()}}
     if isinstance(value, AbstractSet):
-        return _typed_set(name, value, levels)
+        # Different values may stand for the same one, which a set holds once.
+        parts = dict.fromkeys(converted(name, part) for part in value)
+        members = [_typed_value(name, part, levels) for part in parts]
+        for kind in ("S", "N", "B"):
+            if members and all(kind in member for member in members):
+                return {f"{kind}S": [member[kind] for member in members]}
+        raise InvalidArgumentError(name, value, "a set of strings, numbers or binaries that is not empty")
     # boto3 reads binaries as objects with a `value`.
     binary = getattr(value, "value", value)
     if isinstance(binary, bytes | bytearray):
         return {"B": bytes(binary)}
     raise InvalidArgumentError(name, value, "a value DynamoDB can store")
-
-
-def _typed_set(name: str, value: AbstractSet[Any], levels: int) -> dict[str, Any]:
-    # Different values may stand for the same one, which a set holds once.
-    members = [_typed_value(name, member, levels) for member in dict.fromkeys(converted(name, part) for part in value)]
-    for kind in ("S", "N", "B"):
-        if members and all(kind in member for member in members):
-            return {f"{kind}S": [member[kind] for member in members]}
-    raise InvalidArgumentError(name, value, "a set of strings, numbers or binaries that is not empty")
 
 
 def _require_name(argument: str, name: Any) -> None:
