@@ -204,7 +204,7 @@ class _Writing:
         self._log = log
         self._batch = base64.urlsafe_b64encode(uuid4().bytes[:_BATCH_BYTES]).decode()
         self._guess = max(1, log.chunk_bytes // _ROW_BYTES)
-        self._undecided, self._lacking = entries, list[Entry]()
+        self._pending, self._is_decided = entries, False
         # How many entries the next chunk takes, and the chunk: the same whenever it is tried again.
         self._next: tuple[int, bytes] | None = None
 
@@ -215,12 +215,12 @@ class _Writing:
             try:
                 if log.wary and not number:
                     log.look(consistent=False)
-                while self._undecided or self._lacking:
+                while self._pending:
                     if time_left(table.clock()) <= 0:
                         return "no time was left for its log: the next try goes on from there"
                     if not log.is_known:
                         log.look(consistent=False)
-                    elif self._undecided:
+                    elif not self._is_decided:
                         self._decide()
                     elif not self._put_next():
                         reason = "other writers came first"
@@ -233,41 +233,40 @@ class _Writing:
         return reason
 
     def _put_next(self) -> bool:
-        """Put the next chunk; False if others came first, so that what is left must be decided again."""
+        """Put the next chunk; False if others came first, so that the rest must be decided again."""
         log = self._log
         self._next = count, blob = self._next or self._fitted()
-        entries, rest, number = self._lacking[:count], self._lacking[count:], log.next
+        entries, rest, number = self._pending[:count], self._pending[count:], log.next
         outcome = ACCEPTED
         if entries[0].row.sign == "+" and item_bytes(log.item(blob)) > _MAX_EVENT_BYTES:
             reason = f"expected an event of at most {_MAX_EVENT_BYTES // 1024} KB, compressed"
-            outcome, self._lacking = Outcome(OutcomeStatus.REJECTED, reason), rest
+            outcome = Outcome(OutcomeStatus.REJECTED, reason)
         elif log.put(blob):
             log.append((entry.digest, entry.row.sign) for entry in entries)
-            self._lacking = rest
         elif log.look(consistent=True).get(number) == self._batch:
             # Its own batch in the log: the put was done, only its answer was lost.
-            self._undecided, self._lacking = rest, []
+            self._is_decided = False
         else:
-            self._undecided, self._lacking, self._next = self._lacking, [], None
+            self._is_decided, self._next = False, None
             return False
         for entry in entries:
             # A row that only keeps an event out has taken nothing back.
             entry.outcome = DUPLICATE if entry.row.sign == "0" else outcome
-        self._next = None
+        self._pending, self._next = rest, None
         return True
 
     def _decide(self) -> None:
-        places = self._log.places
-        for entry in self._undecided:
-            if entry.digest not in places and len(places) + len(self._lacking) >= MOST_EVENTS:
+        places, lacking = self._log.places, list[Entry]()
+        for entry in self._pending:
+            if entry.digest not in places and len(places) + len(lacking) >= MOST_EVENTS:
                 # Whoever meets the log for the first time has to read it, and to remember it.
                 entry.outcome = Outcome(OutcomeStatus.REJECTED, _FULL_LOG)
             elif (row := self._row(entry)) is not None:
                 entry.row = row
-                self._lacking.append(entry)
+                lacking.append(entry)
             else:
                 entry.outcome = DUPLICATE
-        self._undecided = []
+        self._pending, self._is_decided = lacking, True
 
     def _row(self, entry: Entry) -> Row | None:
         place = self._log.places.get(entry.digest)
@@ -280,10 +279,10 @@ class _Writing:
 
     def _fitted(self) -> tuple[int, bytes]:
         """Find how many entries fit the next chunk, by trying fewer and fewer, and the chunk; one always does."""
-        count = min(len(self._lacking), _MOST_WRITES, self._guess)
+        count = min(len(self._pending), _MOST_WRITES, self._guess)
         while True:
             # Events of one partition key resemble each other: side by side they take less.
-            alike = sorted(self._lacking[:count], key=lambda entry: entry.pk)
+            alike = sorted(self._pending[:count], key=lambda entry: entry.pk)
             blob = encode_chunk([entry.row for entry in alike], self._batch)
             filled = item_bytes(self._log.item(blob)) / self._log.chunk_bytes
             # For the next one, or the next try.
