@@ -37,8 +37,7 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._tiers import FIRST_SECOND, LAST_SECOND, TOTAL, Span, seconds_of
 from dynamodb_counters.errors import InvalidArgumentError
 
-LINES: Final = 1000
-"""Most lines that an explanation holds, unless another number is asked for: all of them add up."""
+LINES: Final = 1000  # Most that an explanation holds, unless another number is asked for: all of them add up.
 UNEXPLAINED: Final = (
     "changes meanwhile, records on their way, the quarantine, a backfill that is due, or events that expired, were "
     "erased or came too late may explain it: explain it again; `counters verify` tells which"
@@ -96,8 +95,6 @@ class EventReads(WindowReads):
 
 @dataclass(frozen=True)
 class _Listing:
-    """The events of a declaration that have the values."""
-
     table: Table
     event: Event
     texts: Mapping[str, str]

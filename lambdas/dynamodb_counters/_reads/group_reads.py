@@ -35,8 +35,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 Item: TypeAlias = Mapping[str, Any]
 Values: TypeAlias = Mapping[str, object]
 Lookup: TypeAlias = tuple[ItemLayout, GroupKey]
-Place: TypeAlias = tuple[str, str]
-"""The key of a group's item; of a group in a page, its digest after an empty text."""
+Place: TypeAlias = tuple[str, str]  # The key of a group's item; of a group in a page, its digest after an empty text.
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
 _KEYS_PER_CALL: Final = 100
@@ -399,7 +398,6 @@ def get_items(table: Table, keys: Iterable[Key], *, consistent: bool) -> dict[tu
 
 
 def query(table: Table, pk: str, sort_keys: tuple[str, str], *, consistent: bool, **options: Any) -> Iterator[Item]:
-    """Return items of a partition from a first sort key to a last one, page by page as they are asked for."""
     first, last = sort_keys
     options["KeyConditionExpression"] = f"{PK} = :pk AND {SK} BETWEEN :first AND :last"
     options["ExpressionAttributeValues"] = {":pk": {"S": pk}, ":first": {"S": first}, ":last": {"S": last}}

@@ -44,8 +44,7 @@ _OPTIONS: Final[Mapping[str, Names]] = {
 """By kind of declaration: what a read of it takes besides `consistent`."""
 
 MAX_DURATION: Final = timedelta(days=366)
-MAX_STEPS: Final = 200
-"""Steps of a series that a stranger may ask for."""
+MAX_STEPS: Final = 200  # Of a series that a stranger may ask for.
 ORDERS: Final = get_args(Order)
 SHARES: Final = ("0.5", "0.9", "0.95", "0.99", "1")
 _SHARES: Final = r"(0(\.[0-9]{1,6})?|1)(,(0(\.[0-9]{1,6})?|1)){0,19}"

@@ -26,10 +26,8 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._tiers import TOTAL, Interval, Period, Span, plan_queries, read_cost, seconds_of, utc
 from dynamodb_counters.errors import InvalidArgumentError
 
-Bucket: TypeAlias = tuple[int, Mapping[str, Number]]
-"""The number of a bucket of its tier, and what it holds."""
-Part: TypeAlias = tuple[Span, Sequence[Bucket]]
-"""A part of an interval that is a span of a tier, with the buckets that it touches."""
+Bucket: TypeAlias = tuple[int, Mapping[str, Number]]  # The number of a bucket of its tier, and what it holds.
+Part: TypeAlias = tuple[Span, Sequence[Bucket]]  # The part of an interval that a tier counts, and its buckets.
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,12 +27,9 @@ from dynamodb_counters._table import Remembered, Table, time_left
 from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, OutcomeStatus, failed
 from dynamodb_counters.errors import CountersError, MalformedImageError
 
+# Events that a process remembers, some 70 MB; and those that a log takes, so that it can be read and remembered.
 MOST_EVENTS: Final = 500_000
-"""Events that a process remembers, some 70 MB; and those that a log takes, so that it can be read and remembered."""
-
-GONE: Final = -1
-"""Instead of a chunk's number: the event was retracted, for good."""
-
+GONE: Final = -1  # Instead of a chunk's number: the event was retracted, for good.
 # After so many looks in a row that found nothing, puts go without: a look costs a tenth of a write unit, a refused put
 # at least ten times as much.
 _WARY: Final = 8

@@ -46,10 +46,8 @@ MAX_COUNTED: Final = 99
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html"""
 
 RESERVED: Final = "reserved"
-_SHARE: Final = 8
-"""A portion is at most this part of what remains, so that the last calls are not all held by the first to come."""
-_PAUSE: Final = 1.0
-"""For how long a process that was refused does not ask again, in seconds: refused updates cost units, too."""
+_SHARE: Final = 8  # A portion is at most this part of what remains, so that the first to come hold not all last calls.
+_PAUSE: Final = 1.0  # Seconds in which a process that was refused does not ask again: refused updates cost units, too.
 _COUNTER: Final = "a Counter: what the stream counts is changed by its items alone"
 _ZERO: Final = {"N": "0"}
 
