@@ -252,8 +252,8 @@ class Eraser:
         batch = uuid4().hex[:8]
         try:
             for _ in self._table.tries():
-                log.is_known = False
-                while not log.is_known:
+                log.is_current = False
+                while not log.is_current:
                     log.look(consistent=True)
                 digests = sorted(digest for digest in events if log.places[digest] != chunk_writes.GONE)
                 if not digests or log.put(encode_chunk([], batch), digests):

@@ -108,9 +108,9 @@ class _Listing:
         # No key is empty, a template's prefix may be.
         keys = max(prefix, after, " "), prefix + LAST_CHARACTER
         for item in query(self.table, pk, keys, consistent=self.consistent):
-            is_kept = TTL not in item or float(item[TTL]["N"]) > now
+            is_live = TTL not in item or float(item[TTL]["N"]) > now
             is_event = item.get(TYPE, {}).get("S") in (self.event.name, self.event.name + ONCE_SUFFIX)
-            if item[SK]["S"] > after and is_event and is_kept and has_values(item):
+            if item[SK]["S"] > after and is_event and is_live and has_values(item):
                 yield _plain(item)
 
     def packed(self, packed: Packed, span: Timespan) -> Iterator[dict[str, Any]]:

@@ -165,11 +165,8 @@ class GroupReads:
             texts, complete = resolve_group(self._table, aggregate, values, aggregate.fields, is_whole=False)
             groups.append((aggregate, texts, complete))
         keys = [(ItemLayout(aggregate), declared_groups.group_key(aggregate, texts)) for aggregate, texts, _ in groups]
-        stored = read_items(self._table, keys, consistent=consistent)
-        return [
-            group_of(aggregate, texts, items, complete)
-            for (aggregate, texts, complete), items in zip(groups, stored, strict=True)
-        ]
+        rows = zip(groups, read_items(self._table, keys, consistent=consistent), strict=True)
+        return [group_of(aggregate, texts, items, complete) for (aggregate, texts, complete), items in rows]
 
     def groups(
         self,

@@ -104,9 +104,9 @@ def _moment(name: str, text: str) -> datetime:
     raise InvalidArgumentError(name, text, "an ISO 8601 time with a UTC offset, in the years 1970 to 9998")
 
 
-def _integer(most: int, expected: str) -> Callable[[str, str], int]:
+def _integer(maximum: int, expected: str) -> Callable[[str, str], int]:
     def parse(name: str, text: str) -> int:
-        if not re.fullmatch("[0-9]{1,9}", text, re.ASCII) or not 1 <= int(text) <= most:
+        if not re.fullmatch("[0-9]{1,9}", text, re.ASCII) or not 1 <= int(text) <= maximum:
             raise InvalidArgumentError(name, text, expected)
         return int(text)
 
@@ -176,9 +176,9 @@ class Question:
                 name, expected = min(unknown), fields_text(declared.name, required if fields is None else fields)
                 raise InvalidArgumentError(name, texts[name], f"{expected}; or of {', '.join(allowed)}")
         require_values(required, values)
-        for name, other in (("last", "start"), ("as_of", "start"), ("as_of", "end")):
-            if {name, other} <= options.keys():
-                raise InvalidArgumentError(name, options[name], f"one span of time, not {other!r} as well")
+        for name, second in (("last", "start"), ("as_of", "start"), ("as_of", "end")):
+            if {name, second} <= options.keys():
+                raise InvalidArgumentError(name, options[name], f"one span of time, not {second!r} as well")
         for name, text in options.items():
             require_choice(name, text, tuple(OPTIONS[name].schema.get("enum", (text,))))
         parsed = {name: OPTIONS[name].parse(name, text) for name, text in options.items()}

@@ -101,9 +101,9 @@ def queries_of(window: Window, intervals: Sequence[Interval]) -> list[Span]:
     spans = dict[str, list[Span]]()
     for span in chain.from_iterable(plan_queries(window._kept_tiers, interval) for interval in intervals):
         of_tier = spans.setdefault(span.tier.name, [span])
-        both = Span(span.tier, Interval(of_tier[-1].interval.start, span.interval.end))
-        if read_cost([both]) <= read_cost([of_tier[-1], span]):
-            of_tier[-1] = both
+        joint = Span(span.tier, Interval(of_tier[-1].interval.start, span.interval.end))
+        if read_cost([joint]) <= read_cost([of_tier[-1], span]):
+            of_tier[-1] = joint
         else:
             of_tier.append(span)
     return [*chain.from_iterable(spans.values())]

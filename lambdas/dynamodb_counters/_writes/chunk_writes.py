@@ -72,7 +72,7 @@ class ChunkLog:
         assert event.packed is not None
         self.key, self.lock, self.chunk_bytes = key, Lock(), event.packed.chunk_bytes
         self.next = 0  # The number after the last chunk known.
-        self.is_known = False
+        self.is_current = False
         self.places: dict[bytes, int] = {}  # Number of each event's chunk, or `GONE`.
         self.wary = 0  # Above 0 if others have written it lately: a look before the next put is worth its price then.
         self.size = 0  # Events for which it has a place among those that the process remembers.
@@ -102,7 +102,7 @@ class ChunkLog:
             self.places |= dict.fromkeys(erased_digests(item), GONE)
             self.append(zip(self._identity.digests(chunk), chunk.signs or "+" * chunk.rows, strict=True))
             writers[place] = chunk.batch
-        self.is_known = "LastEvaluatedKey" not in page
+        self.is_current = "LastEvaluatedKey" not in page
         self.wary = _WARY if writers else max(0, self.wary - 1)
         return writers
 
@@ -215,7 +215,7 @@ class _Writing:
                 while self._pending:
                     if time_left(table.clock()) <= 0:
                         return "no time was left for its log: the next try goes on from there"
-                    if not log.is_known:
+                    if not log.is_current:
                         log.look(consistent=False)
                     elif not self._is_decided:
                         self._decide()
