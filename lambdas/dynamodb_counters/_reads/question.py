@@ -191,7 +191,9 @@ class Question:
         end = self.end or utc(self.now)
         if self.start is not None:
             return around(self.declared, self.start, end, self.now)
-        last = self.last or default_last(self.declared)
+        longest = longest_of(self.declared) or self.declared.retention or MAX_DURATION
+        # 24 hours, or 7 units if those are longer, if it may be.
+        last = self.last or min(longest, max(timedelta(hours=24), 7 * timedelta(seconds=self.declared._unit)))
         if self.is_bounded:
             require_length(self.declared, last)
         if self.end is not None:
@@ -294,12 +296,6 @@ def calendar_of(
         anchor = own.anchor if own is not None and period == "month" else 1
     _tiers.require_anchor(anchor, period)
     return _tiers.time_zone(tz), anchor
-
-
-def default_last(declared: Declaration) -> timedelta:
-    """Return the span that is meant where none is given: 24 hours, or 7 units if those are longer, if it may be."""
-    longest = longest_of(declared) or declared.retention or MAX_DURATION
-    return min(longest, max(timedelta(hours=24), 7 * timedelta(seconds=declared._unit)))
 
 
 def require_length(declared: Declaration, length: timedelta) -> None:
