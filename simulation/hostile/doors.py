@@ -18,9 +18,8 @@ from unittest.mock import patch
 import fastjsonschema
 from botocore.exceptions import ClientError, ConnectTimeoutError, ParamValidationError
 
-from counters_lambda.http_api.event_requests import EventCheck
 from counters_lambda.http_api.json_schema import compile_schema
-from counters_lambda.http_api.requests import read_json
+from counters_lambda.http_api.requests import EventCheck, read_json
 from counters_lambda.http_api.resources import CountResources, openapi
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Event

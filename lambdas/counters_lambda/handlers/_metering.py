@@ -12,7 +12,6 @@ warnings.filterwarnings("ignore", message="No application metrics to publish")
 
 
 def add_metrics(metrics: Metrics, values: Mapping[str, float], unit: MetricUnit = MetricUnit.Count) -> None:
-    """Add the metrics that say something."""
     for name, value in values.items():
         if value:
             metrics.add_metric(name=name, unit=unit, value=value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
 
@@ -16,15 +16,12 @@ from dynamodb_counters._quarantine import Waiting, waiting_in_bucket, waiting_in
 from dynamodb_counters._table import Table
 from dynamodb_counters._tiers import DAY
 
-_MOST: Final = 20
-
 logger = Logger()
 metrics = Metrics()
 
 
 @cache
 def aggregator() -> Aggregator:
-    """Create the aggregator that the environment describes, once per process."""
     return Aggregator(
         Table(os.environ["TABLE_NAME"]),
         decode(os.environ["DECLARATIONS"]),
@@ -48,23 +45,14 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
 
 def _meter(report: Report) -> None:
-    values = {
-        "Records": report.records,
-        "ItemsUpdated": report.updated,
-        "AlreadyCounted": report.skipped,
-        "Quarantined": report.quarantined,
-        # The schedule counts how many there are in all; the alarm need not wait for it.
-        "Uncounted": report.quarantined,
-        "Redelivered": report.redelivered,
-        "LateEvents": report.late,
-        "UnknownTypes": report.skipped_types.total(),
-        "DefinitionChanged": len(report.changed) + len(report.refused),
-        "Undeclared": len(report.undeclared),
-        "CrossingsSkipped": report.skipped_thresholds.total(),
-        "WriteUnits": report.write_units,
-    }
-    add_metrics(metrics, values)
-    types, thresholds = (dict(each.most_common(_MOST)) for each in (report.skipped_types, report.skipped_thresholds))
+    written = {"Records": report.records, "ItemsUpdated": report.updated, "AlreadyCounted": report.skipped}
+    # The schedule counts how many there are in all; the alarm need not wait for it.
+    aside = {"Quarantined": report.quarantined, "Uncounted": report.quarantined}
+    late = {"Redelivered": report.redelivered, "LateEvents": report.late, "UnknownTypes": report.skipped_types.total()}
+    declared = {"DefinitionChanged": len(report.changed) + len(report.refused), "Undeclared": len(report.undeclared)}
+    crossings = {"CrossingsSkipped": report.skipped_thresholds.total(), "WriteUnits": report.write_units}
+    add_metrics(metrics, written | aside | late | declared | crossings)
+    types, thresholds = (dict(names.most_common(20)) for names in (report.skipped_types, report.skipped_thresholds))
     for message, key, names in (
         ("items of undeclared types are not counted: let the where of their Items name _type", "types", types),
         ("groups whose items other code has spoiled cross no threshold", "thresholds", thresholds),
@@ -87,10 +75,10 @@ def _watch() -> None:
         _report("in the on-failure bucket", waiting_in_bucket(s3, os.environ["ON_FAILURE_BUCKET"], table.clock()))
 
 
-def _report(where: str, found: Waiting) -> None:
-    add_metrics(metrics, {"Uncounted": found.count})
-    if found.count:
-        extra = {"waiting": found.count, "oldest_seconds": found.oldest}
+def _report(where: str, waiting: Waiting) -> None:
+    add_metrics(metrics, {"Uncounted": waiting.count})
+    if waiting.count:
+        extra = {"waiting": waiting.count, "oldest_seconds": waiting.oldest}
         logger.warning("records wait for repair: %s", where, extra=extra)
 
 

@@ -13,19 +13,8 @@ from typing import Any, Final
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
-from counters_lambda.http_api.requests import (
-    JSON,
-    MAX_BODY_BYTES,
-    NO_STORE,
-    ProblemError,
-    answered,
-    body_text,
-    bound_values,
-    json_response,
-    parse_json,
-    response,
-    time_limit,
-)
+from counters_lambda.http_api import requests
+from counters_lambda.http_api.requests import JSON, NO_STORE, ProblemError, json_response, response
 from counters_lambda.http_api.resources import CountResources, openapi
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations.codec import decode
@@ -35,8 +24,7 @@ _UNAVAILABLE: Final = "the table cannot be reached now; retry"
 
 DIRECTORY: Final = Path(__file__).resolve().parents[1] / "page"
 _PAGE_HEADERS: Final = {
-    # Loaded each time: after a deployment no browser mixes new modules with old ones.
-    "Cache-Control": "no-cache",
+    "Cache-Control": "no-cache",  # Loaded each time: after a deployment no browser mixes new modules with old ones.
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -45,16 +33,13 @@ _PAGE_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
 }
 _KINDS: Final = {".css": "css", ".html": "html", ".js": "javascript"}
-FILES: Final = frozenset(
-    {"beacon.js", "chart.js", "formats.js", "index.html", "page.css", "page.js", "uplot.css", "uplot.js"}
-)
+FILES: Final = ("beacon.js", "chart.js", "formats.js", "index.html", "page.css", "page.js", "uplot.css", "uplot.js")
 
 logger = Logger()
 
 
 @cache
 def resources() -> CountResources:
-    """Create the resources of the environment's declarations once per process."""
     declared = [decode(os.environ[name]) for name in ("DECLARATIONS", "EVENTS") if name in os.environ]
     return CountResources(Counters(os.environ["TABLE_NAME"]), chain.from_iterable(declared))
 
@@ -64,7 +49,6 @@ def _tenant() -> Any:
 
 
 def _page(name: str) -> dict[str, Any]:
-    """Serve a file of the page; ``settings.json`` comes from the function's environment."""
     settings = os.environ.get("PAGE")
     if settings is not None and name == "settings.json":
         return response(HTTPStatus.OK, JSON, settings, _PAGE_HEADERS)
@@ -76,11 +60,12 @@ def _page(name: str) -> dict[str, Any]:
 
 
 def _counts(request: dict[str, Any], seconds_left: float, name: str, resource: str = "get") -> dict[str, Any]:
-    bound = bound_values(_tenant(), request)
+    bound = requests.bound_values(_tenant(), request)
     try:
-        with time_limit(seconds_left, _UNAVAILABLE):
+        with requests.time_limit(seconds_left, _UNAVAILABLE):
             if resource == "batch":
-                return resources().batch(parse_json(body_text(request, MAX_BODY_BYTES)), bound)
+                body = requests.body_text(request, requests.MAX_BODY_BYTES)
+                return resources().batch(requests.parse_json(body), bound)
             return resources().read(name, request["rawQueryString"], bound, resource=resource)
     except (ClientError, BotoCoreError, TimeoutError, UnavailableError, UncountedError, BackfillError) as error:
         logger.error("the table refused a request", exc_info=error)
@@ -106,10 +91,10 @@ def _answer(request: dict[str, Any], seconds_left: float) -> dict[str, Any]:
             return json_response(_counts(request, seconds_left, "", "batch"))
         case _:
             raise ProblemError("no such resource; see /openapi.json", HTTPStatus.NOT_FOUND)
-    return json_response(document, cache_control=os.environ.get("CACHE_CONTROL", NO_STORE))
+    return json_response(document, cache=os.environ.get("CACHE_CONTROL", NO_STORE))
 
 
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Serve a request of the HTTP API, payload format 2.0."""
-    return answered(lambda: _answer(event, context.get_remaining_time_in_millis() / 1000))
+    return requests.answered(lambda: _answer(event, context.get_remaining_time_in_millis() / 1000))

@@ -12,10 +12,10 @@ from typing import Any, cast
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
-from counters_lambda.http_api.event_requests import EventCheck, posted_events, queue_messages
+from counters_lambda.http_api import requests
 from counters_lambda.http_api.json_schema import compile_schema
-from counters_lambda.http_api.requests import ProblemError, answered, bound_values, cpu_limit, json_response, time_limit
 from dynamodb_counters import _table
+from counters_lambda.http_api.requests import EventCheck, ProblemError
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import decode, restored
 from dynamodb_counters._fold.plan import Plan
@@ -25,7 +25,6 @@ logger = Logger()
 
 @cache
 def check() -> EventCheck:
-    """Parse the declarations of the environment once per process."""
     [event] = decode(os.environ["DECLARATIONS"])
     schema = compile_schema(restored(os.environ["SCHEMA"])) if "SCHEMA" in os.environ else None
     admission = Plan(decode(os.environ["AGGREGATES"])) if "AGGREGATES" in os.environ else None
@@ -37,25 +36,25 @@ sqs = cache(lambda: _table.make_service_client("sqs"))
 
 def _answer(request: Mapping[str, Any], seconds_left: float) -> dict[str, Any]:
     taken = str(int(check().clock()))
-    with cpu_limit():
-        bound = bound_values(json.loads(os.environ.get("TENANT", "{}")), request)
-        events, is_cloud = posted_events(request, int(os.environ["MAX_BODY_BYTES"]))
+    with requests.cpu_limit():
+        bound = requests.bound_values(json.loads(os.environ.get("TENANT", "{}")), request)
+        events, is_cloud = requests.posted_events(request, int(os.environ["MAX_BODY_BYTES"]))
         texts = check().texts(events, bound, is_cloud=is_cloud)
-        messages = queue_messages(texts)
+        messages = requests.queue_messages(texts)
     # Some messages may be in the queue already; their events become duplicates, which are not counted.
     detail = "the events could not be queued; resend all of them"
     queue, attributes = os.environ["QUEUE_URL"], {"taken": {"DataType": "Number", "StringValue": taken}}
     try:
-        with time_limit(seconds_left, detail):
+        with requests.time_limit(seconds_left, detail):
             for message in messages:
                 sqs().send_message(QueueUrl=queue, MessageBody=message, MessageAttributes=attributes)
     except (BotoCoreError, ClientError) as error:
         logger.exception("the queue refused a message")
         raise ProblemError(detail, HTTPStatus.SERVICE_UNAVAILABLE) from error
-    return json_response({"events": len(texts)}, HTTPStatus.ACCEPTED)
+    return requests.json_response({"events": len(texts)}, HTTPStatus.ACCEPTED)
 
 
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Serve a request of the HTTP API, payload format 2.0, whose one route to this function posts events."""
-    return answered(lambda: _answer(event, context.get_remaining_time_in_millis() / 1000))
+    return requests.answered(lambda: _answer(event, context.get_remaining_time_in_millis() / 1000))

@@ -20,9 +20,8 @@ from aws_lambda_powertools.metrics import MetricUnit
 from botocore.exceptions import BotoCoreError, ClientError
 
 from counters_lambda.handlers._metering import add_metrics
-from counters_lambda.http_api.event_requests import envelope_problem, parse_events
-from counters_lambda.http_api.requests import ProblemError, write_json
 from dynamodb_counters import _table
+from counters_lambda.http_api.requests import ProblemError, envelope_problem, parse_events, write_json
 from dynamodb_counters._assumptions import LONGEST_REQUEST
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import decode
@@ -34,23 +33,13 @@ from dynamodb_counters._writes.outcomes import Outcome, OutcomeStatus
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
 
-
-TAKEN: Final = "taken"
-"""Attribute: when the API answered 202, in seconds since 1970. A dead letter keeps it."""
-
+TAKEN: Final = "taken"  # Attribute: when the API answered 202, in seconds since 1970. A dead letter keeps it.
 _MAX_REASON: Final = 500
-_MOST_REASONS: Final = 5
-_MILLISECONDS: Final = 10**11
-"""A time above is meant in milliseconds, as API Gateway writes it."""
-
-_BUSY: Final = 2 / 3
-"""Share of an invocation's time after which nothing new begins."""
-_REQUEST: Final = 1 / 8
-"""Of the time, most for a request: one may just have begun, and dead letters are to be sent."""
-_MOST_EVENTS: Final = 50
-"""Events to accept together: of a throttled table, some messages get all that they need, not all a part of it."""
-_MOST_PACKED_EVENTS: Final = 20_000
-"""Packed events cost less the more of them come together."""
+_MILLISECONDS: Final = 10**11  # A time above is meant in milliseconds, as API Gateway writes it.
+_BUSY: Final = 2 / 3  # Share of an invocation's time after which nothing new begins.
+_REQUEST: Final = 1 / 8  # Of the time, most for a request: one may just have begun, and dead letters are to be sent.
+_MOST_EVENTS: Final = 50  # Together: of a throttled table, some messages get all that they need, not all a part of it.
+_MOST_PACKED_EVENTS: Final = 20_000  # Packed events cost less the more of them come together.
 
 logger = Logger()
 metrics = Metrics()
@@ -58,13 +47,11 @@ metrics = Metrics()
 
 @dataclass(slots=True, eq=False)
 class Message:
-    """A message of the queue, with the outcome of each event, or one of a body that cannot be read."""
-
     id: str
     body: str
     taken: float
     events: Sequence[Any] = ()
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)  # Of each event, or one of a body that cannot be read.
 
     @property
     def is_done(self) -> bool:
@@ -79,7 +66,7 @@ class Message:
 
 
 def _message(record: Mapping[str, Any], now: float, forgotten: float) -> Message:
-    """The message of a Lambda record, parsed; not to be accepted if the table may have forgotten that it had it."""
+    """Parse the message of a Lambda record; not to be accepted if the table may have forgotten that it had it."""
     message = Message(record["messageId"], record["body"], _taken(record, now))
     try:
         message.events = parse_events(message.body)
@@ -94,7 +81,7 @@ def _message(record: Mapping[str, Any], now: float, forgotten: float) -> Message
 
 
 def _taken(record: Mapping[str, Any], now: float) -> float:
-    """When a message was taken: of one without the attribute, from another sender, SQS knows."""
+    """Return when a message was taken: of one without the attribute, from another sender, SQS knows."""
     attribute = record.get("messageAttributes", {}).get(TAKEN, {}).get("stringValue")
     for text in (attribute, record.get("attributes", {}).get("SentTimestamp")):
         with suppress(TypeError, ValueError):
@@ -126,7 +113,7 @@ class Consumer:
         # At the end of the call, when the last event is written.
         forgotten = -1.0 if retention is None else now + seconds - retention.total_seconds()
         # In another order each time: no message is always behind one that takes all the time, or kills the function.
-        messages = sorted((_message(each, now, forgotten) for each in records), key=lambda _: self.table.jitter())
+        messages = sorted((_message(record, now, forgotten) for record in records), key=lambda _: self.table.jitter())
         pending = [(message, event) for message in messages if not message.outcomes for event in message.events]
         size = _MOST_EVENTS if self.event.packed is None else _MOST_PACKED_EVENTS
         with ending_at(now + _BUSY * seconds):
@@ -146,32 +133,28 @@ class Consumer:
         except Exception as error:  # noqa: BLE001
             if isinstance(error, ClientError | BotoCoreError | TimeoutError) or len(events) == 1:
                 return [Outcome(OutcomeStatus.FAILED, f"{type(error).__name__}: {error}")] * len(events)
-        # A stranger's event must not take those around it along.
-        middle = len(events) // 2
+        middle = len(events) // 2  # A stranger's event must not take those around it along.
         return self._outcomes(events[:middle]) + self._outcomes(events[middle:])
 
     def _refusal(self, item: Mapping[str, Any]) -> str | None:
         return envelope_problem(self.event, item.keys()) or self.admission.refusal(dict(item), self.table.clock())
 
     def _send(self, message: Message) -> None:
-        """Send a dead letter of what can never be accepted of a message."""
         dead = message.dead
         # Escaped, a text is up to three times as long as it was posted; the dead-letter queue takes four times as much.
         is_whole = len(dead) == len(message.outcomes)
         body = message.body if is_whole else write_json([message.events[index] for index in dead])
         reason = f"{message.outcomes[dead[0]].status}: {message.outcomes[dead[0]].reason}"
-        attributes: Any = {
-            TAKEN: {"DataType": "Number", "StringValue": str(int(message.taken))},
-            # SQS takes XML's characters only.
-            "reason": {"DataType": "String", "StringValue": json.dumps(reason)[1:-1][:_MAX_REASON]},
-        }
+        taken = {"DataType": "Number", "StringValue": str(int(message.taken))}
+        # SQS takes XML's characters only.
+        text = {"DataType": "String", "StringValue": json.dumps(reason)[1:-1][:_MAX_REASON]}
+        attributes: Any = {TAKEN: taken, "reason": text}
         self.sqs.send_message(QueueUrl=self.dead_letter_queue, MessageBody=body, MessageAttributes=attributes)
         logger.warning("message not accepted", extra={"message_id": message.id, "reason": reason})
 
 
 @cache
 def consumer() -> Consumer:
-    """Create the consumer that the environment describes, once per process."""
     [event] = decode(os.environ["DECLARATIONS"])
     seconds = min(LONGEST_REQUEST, _REQUEST * float(os.environ.get("TIMEOUT", "inf")))
     table = Table(os.environ["TABLE_NAME"], make_client(seconds))
@@ -187,18 +170,12 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     unfinished = [message for message in messages if not message.is_done]
     outcomes = [outcome for message in messages for outcome in message.outcomes]
     statuses = Counter(outcome.status.value for outcome in outcomes)
-    counts = {
-        "EventsAccepted": statuses["accepted"],
-        "EventsDuplicate": statuses["duplicate"],
-        "EventsConflicting": statuses["conflict"],
-        "EventsRejected": statuses["rejected"],
-        "EventsTooLate": statuses["too_late"],
-        "EventsFailed": statuses["failed"],
-        "MessagesUnfinished": len(unfinished),
-    }
-    add_metrics(metrics, counts)
+    accepted = {"EventsAccepted": statuses["accepted"], "EventsDuplicate": statuses["duplicate"]}
+    refused = {"EventsConflicting": statuses["conflict"], "EventsRejected": statuses["rejected"]}
+    failed = {"EventsTooLate": statuses["too_late"], "EventsFailed": statuses["failed"]}
+    add_metrics(metrics, accepted | refused | failed | {"MessagesUnfinished": len(unfinished)})
     oldest = max((consumer().table.clock() - message.taken for message in unfinished), default=0.0)
     add_metrics(metrics, {"OldestUnfinished": oldest}, MetricUnit.Seconds)
     if reasons := {outcome.reason for outcome in outcomes if outcome.status == OutcomeStatus.FAILED}:
-        logger.warning("messages come again", extra={"reasons": sorted(map(str, reasons))[:_MOST_REASONS]})
+        logger.warning("messages come again", extra={"reasons": sorted(map(str, reasons))[:5]})
     return {"batchItemFailures": [{"itemIdentifier": message.id} for message in unfinished]}

@@ -20,8 +20,7 @@ logger = Logger()
 metrics = Metrics()
 
 
-# Created when the first crossing comes.
-eventbridge = cache(lambda: _table.make_service_client("events"))
+eventbridge = cache(lambda: _table.make_service_client("events"))  # Created when the first crossing comes.
 
 
 @logger.inject_lambda_context
@@ -30,14 +29,14 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Send a batch of crossings in order; the response names the first one that EventBridge may still take."""
     records = event["Records"]
     table_arn = records[0]["eventSourceARN"].partition("/stream/")[0]
-    done, refusals, undeliverable = 0, list[str](), 0
+    delivered, refusals, undeliverable = 0, list[str](), 0
     for request in in_requests(record["dynamodb"][NEW] for record in records):
         if context.get_remaining_time_in_millis() < 1000 * LONGEST_REQUEST:
             break
         errors = _put(request, table_arn)
         refusals = [error for error in errors if error and not _lasts(error)]
         taken = errors.index(refusals[0]) if refusals else len(errors)
-        done += taken
+        delivered += taken
         if lasting := list(filter(_lasts, errors[:taken])):
             # It would hold up all others of its shard. Its item stays, and can be sent again.
             logger.error("crossings stay in the table: EventBridge can never take them: %s", lasting[0])
@@ -45,11 +44,11 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         if refusals:
             logger.error("crossings wait: EventBridge refuses them: %s", refusals[0])
             break
-    counts = {"CrossingsDelivered": done - undeliverable, "CrossingsRefused": len(refusals)}
+    counts = {"CrossingsDelivered": delivered - undeliverable, "CrossingsRefused": len(refusals)}
     add_metrics(metrics, counts | {"CrossingsUndeliverable": undeliverable})
     # Lambda delivers again from there on, also what was taken after a refusal: an event has one id whenever it is sent.
-    left = [record["dynamodb"]["SequenceNumber"] for record in records[done:]]
-    return {"batchItemFailures": [{"itemIdentifier": number} for number in left[:1]]}
+    again = records[delivered : delivered + 1]
+    return {"batchItemFailures": [{"itemIdentifier": record["dynamodb"]["SequenceNumber"]} for record in again]}
 
 
 def _lasts(error: str) -> bool:
@@ -57,8 +56,8 @@ def _lasts(error: str) -> bool:
 
 
 def _put(crossings: list[Image], table_arn: str) -> list[str]:
-    """The error of each crossing, "" if EventBridge has taken it."""
-    entries = [event_entry(each, table_arn, os.environ["EVENT_BUS"]) for each in crossings]
+    """Return the error of each crossing, "" if EventBridge has taken it."""
+    entries = [event_entry(crossing, table_arn, os.environ["EVENT_BUS"]) for crossing in crossings]
     try:
         answers = eventbridge().put_events(Entries=entries)["Entries"]
     except (BotoCoreError, ClientError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
@@ -20,23 +20,17 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._tiers import HOUR, MINUTE
 from dynamodb_counters.errors import BackfillError
 
+Clock: TypeAlias = Callable[[], float]
+
 logger = Logger()
 metrics = Metrics()
 
-ENOUGH: Final = MINUTE
-"""Seconds that must be left for another step."""
-
-LONGEST: Final = 20 * HOUR
-"""A verification that has not come to its end by then is given up: while it is open, every batch is logged."""
+ENOUGH: Final = MINUTE  # Seconds that must be left for another step.
+LONGEST: Final = 20 * HOUR  # Then a verification is given up: while it is open, every batch is logged.
 
 
 def work_on_schedule(
-    table: Table,
-    make: Callable[..., Verification],
-    now: Callable[[], float],
-    *,
-    begins: bool,
-    time_left: Callable[[], float],
+    table: Table, make: Callable[..., Verification], now: Clock, *, begins: bool, time_left: Clock
 ) -> Verification | None:
     """Go on with the run that is open, or begin if it is time to; return what is complete now."""
     runs = read_registry(table).verifications
@@ -44,8 +38,7 @@ def work_on_schedule(
         return None
     first = min(runs, key=lambda run: run.since, default=None)
     if first is not None and now() < first.since - RUN_OPEN_AFTER + CLOCKS:
-        # Another process is opening it right now.
-        return None
+        return None  # Another process is opening it right now.
     verification = make(run=first.id if first is not None else "")
     if first is not None and now() > first.since + LONGEST:
         verification.give_up()
@@ -60,7 +53,6 @@ def work_on_schedule(
 
 @cache
 def verifier() -> Callable[..., Verification | None]:
-    """Create the verifier that the environment describes, once per process."""
     table, streams = Table(os.environ["TABLE_NAME"]), _table.make_service_client("dynamodbstreams")
     # One segment: there is no hurry.
     make = partial(Verification.of_table, table, streams, segments=1, sample=float(os.environ["SAMPLE"]))
@@ -72,21 +64,17 @@ def verifier() -> Callable[..., Verification | None]:
 def handler(event: dict[str, Any], context: Any) -> None:
     """Begin a verification if the event says so, and go on with one that is open."""
     try:
-        done = verifier()(
+        verification = verifier()(
             begins=bool(event.get("begin")), time_left=lambda: context.get_remaining_time_in_millis() / 1000
         )
     except BackfillError as error:
-        # Trying again at once would not help: the schedule begins another one.
-        logger.warning(str(error))
+        logger.warning(str(error))  # Trying again at once would not help: the schedule begins another one.
         return
-    if done is not None:
-        _meter(done)
-
-
-def _meter(done: Verification) -> None:
+    if verification is None:
+        return
     # Groups may name people: `counters verify` lists them.
-    drifted, unknown = done.groups("drifted"), done.groups("unknown")
-    numbers = {"GroupsVerified": done.compared, "Drift": drifted.total(), "GroupsUnknown": unknown.total()}
+    drifted, unknown = verification.groups("drifted"), verification.groups("unknown")
+    numbers = {"GroupsVerified": verification.compared, "Drift": drifted.total(), "GroupsUnknown": unknown.total()}
     for name, number in numbers.items():
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=number)
     if drifted:

@@ -10,13 +10,11 @@ from fastjsonschema.draft07 import CodeGeneratorDraft07
 
 from dynamodb_counters.errors import InvalidArgumentError
 
-SchemaCheck: TypeAlias = Callable[[Mapping[str, Any]], str | None]
-"""Returns the first violation of the schema by an event's attributes, or None."""
+SchemaCheck: TypeAlias = Callable[[Mapping[str, Any]], str | None]  # The first violation by an event's attributes.
 
-_EMAILS: Final = {
-    name: rf"(?=[\s\S]{{0,320}}\Z){CodeGeneratorDraft07.FORMAT_REGEXS[name]}" for name in ("email", "idn-email")
-}
-"""Of limited length: the compiler's own patterns take a time that grows with the square of it."""
+_FORMATS: Final = CodeGeneratorDraft07.FORMAT_REGEXS
+# Of limited length: the compiler's own patterns take a time that grows with the square of it.
+_EMAILS: Final = {name: rf"(?=[\s\S]{{0,320}}\Z){_FORMATS[name]}" for name in ("email", "idn-email")}
 
 _PARTS: Final = ("additionalItems", "additionalProperties", "allOf", "anyOf", "contains", "else", "if", "items", "not")
 _NAMED_PARTS: Final = ("$defs", "definitions", "dependencies", "patternProperties", "properties")
@@ -41,15 +39,9 @@ def require_enforced(schema: Mapping[str, Any]) -> None:
         "format": {"enum": sorted({*checker.FORMAT_REGEXS, *_EMAILS, "regex"})},
     }
     nothing_besides = {"properties": dict.fromkeys(enforced, False)}
-    needed = {"additionalItems": ["items"], "then": ["if"], "else": ["if"], "$ref": nothing_besides}
-    of_schemas = {
-        "properties": keywords,
-        "patternProperties": {"^x-": True},
-        "additionalProperties": False,
-        "dependencies": needed,
-        # Of an array of schemas, each is one.
-        "items": {"$ref": "#"},
-    }
+    required = {"additionalItems": ["items"], "then": ["if"], "else": ["if"], "$ref": nothing_besides}
+    of_schemas = {"properties": keywords, "patternProperties": {"^x-": True}, "additionalProperties": False}
+    of_schemas |= {"dependencies": required, "items": {"$ref": "#"}}  # Of an array of schemas, each is one.
     try:
         fastjsonschema.compile(of_schemas)(dict(schema), name_prefix="schema")
         check({})
@@ -61,12 +53,8 @@ def require_enforced(schema: Mapping[str, Any]) -> None:
 def compile_schema(schema: Mapping[str, Any]) -> SchemaCheck:
     try:
         # No defaults: validation must not change what was sent.
-        validate = fastjsonschema.compile(
-            dict(schema),
-            handlers=dict.fromkeys(("http", "https", "file"), _reject_reference),
-            formats=_EMAILS,
-            use_default=False,
-        )
+        handlers = dict.fromkeys(("http", "https", "file"), _reject_reference)
+        validate = fastjsonschema.compile(dict(schema), handlers=handlers, formats=_EMAILS, use_default=False)
     except Exception as error:
         # The compiler raises errors of many types; the cause is always the schema.
         raise InvalidArgumentError("schema", schema, f"a JSON Schema of draft 7 ({error})") from error

@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import partial
 from http import HTTPStatus
 from itertools import accumulate
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qsl
@@ -24,46 +24,23 @@ from dynamodb_counters._declarations.composites import group_fields
 from dynamodb_counters._declarations.groups import Group
 from dynamodb_counters._items.conversions import event_seconds
 from dynamodb_counters._reads.group_reads import Distribution, Extreme, list_groups, read_distribution, read_extremes
-from dynamodb_counters._reads.question import (
-    MAX_LIMIT,
-    OPTIONS,
-    ORDERS,
-    SHARES,
-    Position,
-    Question,
-    default_limit,
-    fields_of,
-    kind_of,
-    options_of,
-    resources_of,
-)
 from dynamodb_counters._reads.span_reads import WindowCount, queries_of, read_spans
+from dynamodb_counters._reads import question as questions
+from dynamodb_counters._reads.question import ORDERS, SHARES, Position, Question, fields_of, kind_of
 from dynamodb_counters._tiers import read_cost, utc
 from dynamodb_counters.errors import InvalidArgumentError
 
 Bound: TypeAlias = Mapping[str, str]
-_NONE: Final[Bound] = MappingProxyType({})
-
-MAX_PAGE_BYTES: Final = 1_000_000
-"""Bytes of JSON, which is escaped once more in a function's response of 6 MB at most."""
-
-MAX_PAGE_SECONDS: Final = 2.0
-"""After this, a page ends with what was found: a filter may find nothing for long."""
-
-MAX_READ_UNITS: Final = 650
-"""Read units of a span, eventually consistent: 366 days of a window that declares its key only."""
-
-MAX_BATCH: Final = 100
-"""Groups of a batch."""
-
-_SLICE_SECONDS: Final = 0.1
-
 Document: TypeAlias = dict[str, Any]
-Entries: TypeAlias = Iterable[tuple[Position, Mapping[str, Any] | None]]
-"""What to list, in order, with its positions; a position alone is one where a page may end."""
+Entries: TypeAlias = Iterable[tuple[Position, Mapping[str, Any] | None]]  # In order; a page may end at a mere position.
 
+MAX_PAGE_BYTES: Final = 1_000_000  # Bytes of JSON, which is escaped once more in a function's response of 6 MB at most.
+MAX_PAGE_SECONDS: Final = 2.0  # After this, a page ends with what was found: a filter may find nothing for long.
+_MAX_READ_UNITS: Final = 650  # Of a span, eventually consistent: 366 days of a window that declares its key only.
+_MAX_BATCH: Final = 100  # Groups of a batch.
+_SLICE_SECONDS: Final = 0.1
+_NONE: Final[Bound] = MappingProxyType({})
 PATHS: Final = {"get": "/v1/{}"} | {name: f"/v1/{{}}/{name}" for name in ("series", "top", "events")}
-"""By what is asked of a declaration: its path."""
 
 
 class CountResources:
@@ -81,7 +58,7 @@ class CountResources:
         values = dict(pairs)
         if len(values) < len(pairs):
             raise ProblemError("a parameter is given more than once")
-        options = {name: values.pop(name) for name in options_of(declared, resource) if name in values}
+        options = {name: values.pop(name) for name in questions.options_of(declared, resource) if name in values}
         now = self._counters._table.clock()
         values = {**bound, **values}
         require_own(values, bound)
@@ -90,26 +67,26 @@ class CountResources:
     def batch(self, document: object, bound: Bound = _NONE) -> Document:
         """Read whole groups of any aggregates, as the body of a request lists them."""
         match document:
-            case {"groups": [*entries], **others} if not others and 1 <= len(entries) <= MAX_BATCH:
-                asked = [self._entry(f"groups[{index}]", entry, bound) for index, entry in enumerate(entries)]
+            case {"groups": [*entries], **rest} if not rest and 1 <= len(entries) <= _MAX_BATCH:
+                groups = [self._entry(f"groups[{index}]", entry, bound) for index, entry in enumerate(entries)]
             case _:
-                raise ProblemError(f"invalid body: expected an object with 'groups', an array of 1 to {MAX_BATCH}")
-        groups = self._counters.get_many(asked)
-        answers = [group_document(each.name, group) for (each, _), group in zip(asked, groups, strict=True)]
+                raise ProblemError(f"invalid body: expected an object with 'groups', an array of 1 to {_MAX_BATCH}")
+        results = zip(groups, self._counters.get_many(groups), strict=True)
+        answers = [group_document(declared.name, group) for (declared, _), group in results]
         if len(fitting(answers)) < len(answers):
             raise ProblemError(f"the answer takes more than {MAX_PAGE_BYTES} bytes of JSON: request fewer")
         return {"groups": answers}
 
     def _entry(self, where: str, entry: object, bound: Bound) -> tuple[Any, Document]:
         match entry:
-            case {"aggregate": str(name), "values": Mapping() as values, **others} if not others:
+            case {"aggregate": str(name), "values": Mapping() as values, **rest} if not rest:
                 own = {**bound, **values}
                 require_own(own, bound)
                 return self._declared(name, "batch", bound), own
         raise ProblemError(f"invalid {where}: expected an object with 'aggregate', a string, and 'values', an object")
 
     def _declared(self, name: str, resource: str, bound: Bound) -> Any:
-        served = {each.name: each for each in self.served if _is_served(each, resource)}
+        served = {declared.name: declared for declared in self.served if _is_served(declared, resource)}
         if name not in served:
             what = "counts" if resource in ("get", "batch") else resource
             detail = f"no {what} {name!r:.120}; available: {', '.join(served) or 'none'}"
@@ -122,11 +99,10 @@ class CountResources:
 
 def _is_served(declared: Declaration | Event, resource: str) -> bool:
     is_plain = isinstance(declared, Aggregate) and kind_of(declared) == "get"
-    return is_plain if resource == "batch" else resource in resources_of(declared)
+    return is_plain if resource == "batch" else resource in questions.resources_of(declared)
 
 
 def answer(counters: Counters, question: Question) -> Document:
-    """Answer a question about the counts and events of a table."""
     kind = question.resource if question.resource == "top" else kind_of(question.declared)
     return _READS.get(kind, _counts)(counters, question)
 
@@ -139,11 +115,9 @@ def _get(counters: Counters, question: Question) -> Document:
     after = (start.pk, start.sk) if start.sk else None
     groups = list_groups(counters._table, aggregate, values, after, scan=question.scan, consistent=consistent)
     # A Scan has no order of keys: a position is after all that the client has had.
-    listed = (
-        (Position(number, *place), group_document(aggregate.name, group))
-        for number, (place, group) in enumerate(groups, max(start.seconds, 0) + 1)
-    )
-    return {"aggregate": aggregate.name, **_page(counters, "groups", listed, question)}
+    places = enumerate(groups, max(start.seconds, 0) + 1)
+    entries = ((Position(number, *place), group_document(aggregate.name, group)) for number, (place, group) in places)
+    return {"aggregate": aggregate.name, **_page(counters, "groups", entries, question)}
 
 
 def _top(counters: Counters, question: Question) -> Document:
@@ -155,7 +129,6 @@ def _top(counters: Counters, question: Question) -> Document:
 
 
 def _counts(counters: Counters, question: Question) -> Document:
-    """A span of time, a series of its steps, or a distribution of all times."""
     declared, table, is_series = question.declared, counters._table, question.resource == "series"
     if kind_of(declared) == "distribution":
         distribution = read_distribution(table, declared, question.values, consistent=question.consistent)
@@ -166,23 +139,22 @@ def _counts(counters: Counters, question: Question) -> Document:
     else:
         # Each unit of time has a page of 4 KB at most, unless it has split.
         cost = (intervals[-1].end - intervals[0].start) / declared._unit / 2
-    if question.is_bounded and cost > MAX_READ_UNITS:
-        expected = f"at most {MAX_READ_UNITS}; declare the `longest` of each window"
+    if question.is_bounded and cost > _MAX_READ_UNITS:
+        expected = f"at most {_MAX_READ_UNITS}; declare the `longest` of each window"
         raise InvalidArgumentError("span", f"about {cost:.0f} read units", expected)
     spans = read_spans(table, declared, question.values, intervals, consistent=question.consistent)
-    counts = [plain(each, question.p) for each in spans]
+    counts = [plain(span, question.p) for span in spans]
     return count_document(question, {"series": counts} if is_series else counts[0])
 
 
 def _extremes(counters: Counters, question: Question) -> Document:
     declared, orders = question.declared, ORDERS if question.order is None else (question.order,)
     read = partial(read_extremes, counters._table, declared, question.values, consistent=question.consistent)
-    ends = {order: fitting([plain(each) for each in read(order, question.limit)]) for order in orders}
+    ends = {order: fitting([plain(extreme) for extreme in read(order, question.limit)]) for order in orders}
     return {"extremes": declared.name, "values": question.values, **ends}
 
 
 def _events(counters: Counters, question: Question) -> Document:
-    """Events by time and key, or plain ones by their sort key."""
     event = question.declared
     read = partial(counters.events, event, question.values, consistent=question.consistent)
     if event.packed is None:
@@ -193,7 +165,7 @@ def _events(counters: Counters, question: Question) -> Document:
 
 
 def _by_time(counters: Counters, packed: Packed, question: Question, read: Callable[..., Any]) -> Entries:
-    """Each event with its position, and a position alone where a span of time begins that takes another read."""
+    """Yield each event with its position, and a position alone where a span of time begins that takes another read."""
     start, end = question.ends
     start, bucket, width = max(start, utc(question.next.seconds)), packed._bucket_seconds, 1
     while start < end:
@@ -210,7 +182,7 @@ def _by_time(counters: Counters, packed: Packed, question: Question, read: Calla
 
 
 def _page(counters: Counters, kind: str, entries: Entries, question: Question) -> Document:
-    """Entries after the page before, as many as a page holds, and the token of the page after it, if any."""
+    """Return entries after the page before, as many as a page holds, and the token of the page after it, if any."""
     last, page, size = question.next, list[Mapping[str, Any]](), 0
     deadline = counters._table.clock() + MAX_PAGE_SECONDS
     for position, values in entries:
@@ -226,13 +198,7 @@ def _page(counters: Counters, kind: str, entries: Entries, question: Question) -
     return {kind: page, "next": None}
 
 
-_READS: Final[Mapping[str, Callable[[Counters, Question], Document]]] = {
-    "get": _get,
-    "top": _top,
-    "extremes": _extremes,
-    "events": _events,
-    "packed": _events,
-}
+_READS: Final = {"get": _get, "top": _top, "extremes": _extremes, "events": _events, "packed": _events}
 """By kind of declaration, or "top" of any: the read that answers; else one of counts by time or bin."""
 
 
@@ -247,7 +213,7 @@ def group_document(name: str, group: Group) -> Document:
 
 
 def fitting(entries: list[Document]) -> list[Document]:
-    """As many of the first entries as an answer holds."""
+    """Return as many of the first entries as an answer holds."""
     sizes = accumulate(len(write_json(entry)) for entry in entries)
     return [entry for entry, size in zip(entries, sizes, strict=True) if size <= MAX_PAGE_BYTES]
 
@@ -261,13 +227,12 @@ def _position(event: Event, values: Mapping[str, Any]) -> Position:
 
 
 def count_document(question: Question, answer: Document) -> Document:
-    """Return an answer with the name of its declaration and the values of its group."""
     return {kind_of(question.declared).removesuffix("s"): question.declared.name, "values": question.values, **answer}
 
 
 def plain(result: Group | WindowCount | Distribution | Extreme, shares: Iterable[str] = SHARES) -> Document:
     """Return a result by its names, moments as texts; of a distribution, its percentiles."""
-    values = {each.name: getattr(result, each.name) for each in fields(result) if each.name != "bins"}
+    values = {field.name: getattr(result, field.name) for field in fields(result) if field.name != "bins"}
     if isinstance(result, Distribution):
         percentiles = {share: result.p(float(share)) for share in shares}
         values = {"count": result.count, "percentiles": percentiles, **values}
@@ -281,7 +246,7 @@ _NUMBER_OR_NULL: Final = {"type": ["number", "null"]}
 _NEXT: Final = {"next": {"type": ["string", "null"]}}
 _TEXTS: Final = {"type": "object", "additionalProperties": _TEXT}
 _TIME: Final = {"type": "string", "format": "date-time"}
-_LIMITS: Final = {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT}
+_LIMITS: Final = {"type": "integer", "minimum": 1, "maximum": questions.MAX_LIMIT}
 _COMPLETE: Final = {"complete": {"type": "boolean", "description": "Whether all there is has been counted"}}
 _COUNT: Final = {"count": _NUMBER, **_COMPLETE}
 _SHARES: Final = {**_COUNT, "percentiles": {"type": "object", "additionalProperties": _NUMBER_OR_NULL}}
@@ -299,13 +264,13 @@ _COUNTS: Final[Mapping[str, Document]] = {
 
 def openapi(declarations: Iterable[Declaration | Event], tenant: Bound = _NONE) -> Document:
     """Describe an API in OpenAPI 3.1, without the parameters of `tenant`, which claims of the caller decide."""
-    declarations = sorted(declarations, key=lambda each: each.name)
+    declarations = sorted(declarations, key=attrgetter("name"))
     paths = {
-        PATHS[resource].format(each.name): {"get": _operation(each, resource, tenant)}
-        for each in declarations
-        for resource in resources_of(each)
+        PATHS[resource].format(declared.name): {"get": _operation(declared, resource, tenant)}
+        for declared in declarations
+        for resource in questions.resources_of(declared)
     }
-    if names := [each.name for each in declarations if _is_served(each, "batch")]:
+    if names := [declared.name for declared in declarations if _is_served(declared, "batch")]:
         paths.setdefault("/v1/batch", {})["post"] = _batch(names)
     problem = _object({"type": _TEXT, "title": _TEXT, "status": {"type": "integer"}, "detail": _TEXT})
     info = {"title": "Counters", "version": "1"}
@@ -313,26 +278,21 @@ def openapi(declarations: Iterable[Declaration | Event], tenant: Bound = _NONE) 
 
 
 def _operation(declared: Declaration | Event, resource: str, tenant: Bound) -> Document:
-    """The fields of a question and its options as parameters, and the answer."""
     required, fields = fields_of(declared, resource)
-    parameters: list[Document] = [
-        {"name": name, "required": name in required, "schema": _TEXT} for name in fields or ()
-    ]
-    for name in options_of(declared, resource):
-        schema = {**_TEXT, **OPTIONS[name].schema}
+    parameters: list[Any] = [{"name": name, "required": name in required, "schema": _TEXT} for name in fields or ()]
+    for name in questions.options_of(declared, resource):
+        schema = {**_TEXT, **questions.OPTIONS[name].schema}
         if name == "limit":
-            schema |= _LIMITS | {"default": default_limit(declared, resource)}
-        parameters.append({"name": name, "description": OPTIONS[name].description, "schema": schema})
-    return {
-        "operationId": f"{resource}_{declared.name}",
-        "parameters": [{"in": "query", **each} for each in parameters if each["name"] not in tenant],
-        "responses": _responses(_answer(declared, resource)),
-    }
+            schema |= _LIMITS | {"default": questions.default_limit(declared, resource)}
+        parameters.append({"name": name, "description": questions.OPTIONS[name].description, "schema": schema})
+    free = [{"in": "query", **parameter} for parameter in parameters if parameter["name"] not in tenant]
+    responses = _responses(_answer(declared, resource))
+    return {"operationId": f"{resource}_{declared.name}", "parameters": free, "responses": responses}
 
 
 def _batch(names: list[str]) -> Document:
     entry = _object({"aggregate": {"enum": names}, "values": _TEXTS}) | {"additionalProperties": False}
-    groups = {"groups": {**_array(entry), "minItems": 1, "maxItems": MAX_BATCH}}
+    groups = {"groups": {**_array(entry), "minItems": 1, "maxItems": _MAX_BATCH}}
     content = {"application/json": {"schema": _object(groups) | {"additionalProperties": False}}}
     group = _object({"aggregate": _TEXT, "values": _TEXTS, "measures": {"type": "object"}, **_COMPLETE})
     answer = _responses(_object({"groups": _array(group)}))
@@ -341,10 +301,8 @@ def _batch(names: list[str]) -> Document:
 
 def _responses(answer: Document) -> Document:
     problem = {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    return {
-        "200": {"description": "Success", "content": {"application/json": {"schema": answer}}},
-        "default": {"description": "Problem details (RFC 9457)", "content": problem},
-    }
+    success = {"description": "Success", "content": {"application/json": {"schema": answer}}}
+    return {"200": success, "default": {"description": "Problem details (RFC 9457)", "content": problem}}
 
 
 def _answer(declared: Declaration | Event, resource: str) -> Document:
@@ -357,7 +315,7 @@ def _answer(declared: Declaration | Event, resource: str) -> Document:
         ends = dict.fromkeys(ORDERS, _array(_object(value))) if kind == "extremes" else {}
         return _object({kind.replace("distributions", "distribution"): _TEXT, **values, **counts}, ends)
     assert isinstance(declared, Aggregate)
-    measures = {name: _MEASURES.get(type(kept), _NUMBER) for name, kept in declared.measures.items()}
+    measures = {name: _MEASURES.get(type(measure), _NUMBER) for name, measure in declared.measures.items()}
     if resource == "top" and declared.ranking is not None:
         measures = {declared.ranking.measure: _NUMBER}
     group = _object({"aggregate": _TEXT, **values, "measures": _object(measures), **_COMPLETE})

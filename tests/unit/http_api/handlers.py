@@ -12,8 +12,8 @@ from urllib.parse import urlencode
 import pytest
 
 from counters_lambda.handlers import api, ingest_http
-from counters_lambda.http_api.event_requests import EventCheck
 from counters_lambda.http_api.json_schema import compile_schema
+from counters_lambda.http_api.requests import EventCheck
 from counters_lambda.http_api.resources import CountResources
 from dynamodb_counters import ActiveMembers, Aggregate, Attr, Counters, Event, Extremes, Percentiles, Window
 from dynamodb_counters._declarations import Average, Count, Declaration, Histogram, Packed, Ranking, Sum

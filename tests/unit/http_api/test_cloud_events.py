@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import pytest
 
-from counters_lambda.http_api.event_requests import EventCheck, parse_events
 from counters_lambda.http_api.json_schema import compile_schema
+from counters_lambda.http_api.requests import EventCheck, parse_events
 from dynamodb_counters import Attribute, Event
 from tests.unit.http_api.handlers import Queue, call_ingest, counters_of, ranked_table, receive, request
 from tests.unit.http_api.test_tenancy import by

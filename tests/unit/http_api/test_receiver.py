@@ -15,9 +15,18 @@ from unittest.mock import Mock
 import pytest
 
 from counters_lambda.handlers import ingest_http
-from counters_lambda.http_api.event_requests import EventCheck, parse_events, queue_messages
 from counters_lambda.http_api.json_schema import compile_schema
-from counters_lambda.http_api.requests import MAX_LEVELS, ProblemError, cpu_limit, read_json, time_limit, write_json
+from counters_lambda.http_api.requests import (
+    MAX_LEVELS,
+    EventCheck,
+    ProblemError,
+    cpu_limit,
+    parse_events,
+    queue_messages,
+    read_json,
+    time_limit,
+    write_json,
+)
 from dynamodb_counters import Aggregate, Count, Sum, Window
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters.errors import InvalidArgumentError

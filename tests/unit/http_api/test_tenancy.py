@@ -9,8 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 from counters_lambda.handlers import api
-from counters_lambda.http_api.event_requests import EventCheck
-from counters_lambda.http_api.requests import ProblemError, bound_values
+from counters_lambda.http_api.requests import EventCheck, ProblemError, bound_values
 from counters_lambda.http_api.resources import CountResources, openapi
 from dynamodb_counters import Aggregate, Count, Event, Packed, Ranking, Window
 from simulation.handler_process import LAMBDA_CONTEXT
