@@ -1,7 +1,4 @@
-"""What one process knows of a table's registry: one that folds, and one that reads or counts directly.
-
-Both rely on what they have read for FRESH.
-"""
+"""The names that a process of the aggregator folds, by a registry that it relies on for FRESH after it was read."""
 
 from __future__ import annotations
 
@@ -15,15 +12,8 @@ from typing import TypeAlias
 from botocore.exceptions import ClientError
 
 from counters_lambda.counting.run_logs import RunLogs, is_past
-from dynamodb_counters._assumptions import (
-    CLOCKS,
-    FRESH,
-    GIVEN_UP_AFTER,
-    KNOWN_AT_ONCE,
-    MOST_NAMES,
-    RUN_OPEN_AFTER,
-    STREAM_BEGINS_WITHIN,
-)
+from dynamodb_counters import _assumptions, _registry
+from dynamodb_counters._assumptions import FRESH, MOST_NAMES, RUN_OPEN_AFTER
 from dynamodb_counters._declarations import Aggregate, Declaration, Direct, require_consistent
 from dynamodb_counters._declarations.codec import definition, encode
 from dynamodb_counters._declarations.groups import with_below
@@ -31,54 +21,31 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
 from dynamodb_counters._items.schema import typed_values
 from dynamodb_counters._quarantine import Quarantine
-from dynamodb_counters._registry import (
-    COMPLETE,
-    DECLARED,
-    SOURCE,
-    STALE,
-    WAITING,
-    Entry,
     PageLevels,
-    Registry,
-    Run,
-    entries_of,
-    is_same,
-    note_surplus,
-    read_registry,
-    write_registry,
-)
+from dynamodb_counters._registry import STALE, WAITING, Entry, Registry, Run, read_registry, write_registry
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CheckpointError, InvalidArgumentError
 
-Portion: TypeAlias = tuple[Plan, Sequence[Change]]
-"""Consecutive changes of a shard, and the plan by which the same names count them."""
+Portion: TypeAlias = tuple[Plan, Sequence[Change]]  # Consecutive changes, and the plan by which the same names count.
 
 
 class CountedNames:
-    """The names that one process of the aggregator folds, each by its registered definition.
-
-    `source` is the ARN of the source table, "" for none; the emulator's function `always_reads` the registry before a
-    batch.
-    """
+    """The names that one process folds, each by its registered definition; `source` is a table's ARN, "" for none."""
 
     def __init__(
         self, table: Table, declarations: tuple[Declaration, ...], source: str = "", *, always_reads: bool = False
     ) -> None:
         self._table, self._own, self._source = table, declarations, source
         self._always_reads = always_reads
-        self._own_entries = {entry.name: entry for entry in entries_of(declarations)}
+        self._own_entries = {entry.name: entry for entry in _registry.entries_of(declarations)}
         self._logs = RunLogs(table)
         self._plans: dict[frozenset[str], Plan] = {}
         self._read_at = -math.inf
-        self._has_told = False
-        """Whether the header has had what this process declares: two versions do not write it in turns for long."""
+        self._has_declared = False  # In the header, once: two versions do not write it in turns for long.
         self.registry = Registry()
         self.changed: tuple[str, ...] = ()
-        """Names that the own code declares otherwise than they are registered."""
         self.undeclared: tuple[str, ...] = ()
-        """Names that count although the own code does not declare them."""
-        self.refused: Mapping[str, str] = {}
-        """Names that cannot be registered, and why."""
+        self.refused: Mapping[str, str] = {}  # These as in a `Report`.
 
     def refresh(self) -> bool:
         """Read the registry if the copy is too old, and register what is new; return whether it was read."""
@@ -91,97 +58,90 @@ class CountedNames:
             self._plans.clear()
             PageLevels.of_table(self._table).clear()
         self.registry, self._read_at = registry, now
-        own, there = self._own_entries.keys(), registry.entries.keys()
-        self.changed = tuple(sorted((own & there) - self._unchanged(registry)))
-        self.undeclared = tuple(sorted(there - own))
+        own, registered = self._own_entries.keys(), registry.entries.keys()
+        self.changed = tuple(sorted((own & registered) - self._unchanged(registry)))
+        self.undeclared = tuple(sorted(registered - own))
         return True
 
     def _unchanged(self, registry: Registry) -> set[str]:
-        """Names that the own code declares as they are registered."""
-        both = self._own_entries.keys() & registry.entries.keys()
-        return {name for name in both if is_same(registry.entries[name], self._own_entries[name])}
-
-    # Registering
+        own, registered = self._own_entries, registry.entries
+        return {name for name in own.keys() & registered.keys() if _registry.is_same(registered[name], own[name])}
 
     def _registered(self, registry: Registry) -> Registry:
         for _ in self._table.tries():
             new = self._new_entries(registry)
-            attributes = {SOURCE: self._source} if self._source not in ("", registry.source) else {}
+            attributes = {_registry.SOURCE: self._source} if self._source not in ("", registry.source) else {}
             text = encode(self._own, attributes=True)
-            if not self._has_told and registry.header.get(DECLARED) != {"S": text}:
-                attributes[DECLARED] = text
+            if not self._has_declared and registry.header.get(_registry.DECLARED) != {"S": text}:
+                attributes[_registry.DECLARED] = text
             if registry.is_founded and not new and not attributes:
                 return registry
             changes = [(None, entry) for entry in new]
             if write_registry(self._table, registry, changes, attributes=typed_values(attributes)):
-                self._has_told = True
+                self._has_declared = True
                 return read_registry(self._table)
             registry = read_registry(self._table)
         raise CheckpointError("the table's registry changes all the time: the batch is delivered again")
 
     def _new_entries(self, registry: Registry) -> list[Entry]:
-        """Entries of the own declarations that are not registered, and do not contradict what is."""
-        now, known, refused = math.ceil(self._table.clock()), list(registry.readable), dict[str, str]()
+        now, consistent, refused = math.ceil(self._table.clock()), list(registry.readable), dict[str, str]()
         # Those that others count first.
-        ordered = sorted(self._own, key=lambda each: len(list(with_below(each))))
-        missing = [each for each in ordered if each.name not in registry.entries]
+        ordered = sorted(self._own, key=lambda declaration: len(list(with_below(declaration))))
+        missing = [declaration for declaration in ordered if declaration.name not in registry.entries]
         tables = [name for name in (self._table.name, self._source) if name]
         is_whole = bool(missing) and not registry.is_founded and not any(map(self._lacks_past, tables))
-        found: list[Entry] = []
-        for each in missing:
+        entries: list[Entry] = []
+        for declaration in missing:
             try:
-                require_consistent((*known, definition(each)))
+                require_consistent((*consistent, definition(declaration)))
             except InvalidArgumentError as error:
-                refused[each.name] = str(error)
+                refused[declaration.name] = str(error)
                 continue
-            known.append(definition(each))
+            consistent.append(definition(declaration))
             # A later name waits even in a new table: records of before may have been counted without it.
-            is_complete = is_whole or isinstance(each.source, Direct)
-            state = COMPLETE if is_complete else WAITING
-            found.append(replace(self._own_entries[each.name], state=state, at=now, fresh=not is_complete))
+            is_complete = is_whole or isinstance(declaration.source, Direct)
+            state = _registry.COMPLETE if is_complete else WAITING
+            entries.append(replace(self._own_entries[declaration.name], state=state, at=now, fresh=not is_complete))
         # What watches a changed declaration has nothing to watch.
-        counted = {entry.name for entry in found} | self._unchanged(registry)
+        counted = {entry.name for entry in entries} | self._unchanged(registry)
         # All processes know of a later threshold by then.
-        delay = KNOWN_AT_ONCE if self._always_reads else RUN_OPEN_AFTER
+        delay = _assumptions.KNOWN_AT_ONCE if self._always_reads else RUN_OPEN_AFTER
         since = 0 if not registry.is_founded else math.ceil(now + delay)
         for name, entry in self._own_entries.items():
             if entry.watches in counted and name not in registry.entries:
-                found.append(replace(entry, at=now, since=since))
-        if not registry.is_founded and len(found) > MOST_NAMES:
-            raise CheckpointError(f"a table's first deployment declares at most {MOST_NAMES} names, not {len(found)}")
+                entries.append(replace(entry, at=now, since=since))
+        if not registry.is_founded and len(entries) > MOST_NAMES:
+            raise CheckpointError(f"a table's first deployment declares at most {MOST_NAMES} names, not {len(entries)}")
         self.refused = refused
-        return found[:MOST_NAMES]
+        return entries[:MOST_NAMES]
 
     def _lacks_past(self, name: str) -> bool:
         """Whether the stream of the table, or of the source table, lacks what was there before, or is too old."""
         try:
             table = self._table.client.describe_table(TableName=name)["Table"]
         except ClientError:
-            # A source table of another account need not allow it.
-            if name != self._source:
+            if name != self._source:  # A source table of another account need not allow it.
                 raise
             return True
-        created, label = table.get("CreationDateTime"), table.get("LatestStreamLabel")
-        if created is None or label is None:
+        if (created := table.get("CreationDateTime")) is None or (label := table.get("LatestStreamLabel")) is None:
             return False
         # The label is the time at which the stream began, and names no time zone: it is UTC.
         began = datetime.fromisoformat(label).replace(tzinfo=UTC)
         # No aggregator has read it before this first deployment, and Lambda gives up on records of that age.
-        is_old = began.timestamp() <= self._table.clock() - GIVEN_UP_AFTER
-        return is_old or began > created + timedelta(seconds=STREAM_BEGINS_WITHIN)
+        is_old = began.timestamp() <= self._table.clock() - _assumptions.GIVEN_UP_AFTER
+        return is_old or began > created + timedelta(seconds=_assumptions.STREAM_BEGINS_WITHIN)
 
     def _require_readable(self, registry: Registry, now: float) -> None:
         """Leave out what cannot be read, once no reader takes it for complete."""
         lacking: list[str] = []
-        for name in sorted(registry.names.keys() - {each.name for each in registry.readable}):
+        for name in sorted(registry.names.keys() - {declaration.name for declaration in registry.readable}):
             entry = registry.names[name]
             if entry.state == WAITING:
                 continue
             if entry.state != STALE:
                 # On condition that it is as it was read; then the registry is read again.
                 write_registry(self._table, registry, [(entry, entry.entering(STALE, now))])
-                lacking.append(name)
-            elif now <= entry.at + FRESH + CLOCKS:
+            if entry.state != STALE or now <= entry.at + FRESH + _assumptions.CLOCKS:
                 lacking.append(name)
         if lacking:
             raise CheckpointError(
@@ -190,9 +150,7 @@ class CountedNames:
             )
 
     def note_surplus(self, names: Iterable[str]) -> None:
-        self.registry = note_surplus(self._table, self.registry, names)
-
-    # Folding
+        self.registry = _registry.note_surplus(self._table, self.registry, names)
 
     def portions(self, shard: str, changes: Sequence[Change]) -> tuple[list[Portion], dict[str, str]]:
         """Cut changes where names and runs begin to count; and the first records that these count from."""
@@ -205,14 +163,13 @@ class CountedNames:
         def past(change: Change) -> frozenset[str]:
             return frozenset(run for run, cut in cuts.items() if cut <= change.sequence)
 
-        found: list[Portion] = []
+        for change in changes:
+            restrict(self._table, change, counting)
+        portions: list[Portion] = []
         for past_runs, part in groupby(changes, past):
             ahead = frozenset(entry.name for entry in counting if entry.run and entry.run not in past_runs)
-            some = list(part)
-            for change in some:
-                restrict(self._table, change, counting)
-            found.append((self._plan(ahead), some))
-        return found, cuts
+            portions.append((self._plan(ahead), list(part)))
+        return portions, cuts
 
     def _plan(self, ahead: frozenset[str]) -> Plan:
         if ahead not in self._plans:
@@ -228,8 +185,7 @@ class CountedNames:
 
 def restrict(table: Table, change: Change, counting: Sequence[Entry]) -> None:
     """Let a record that is redriven count only in names whose cut lies before it."""
-    origin = change.origin
-    if origin is None:
+    if (origin := change.origin) is None:
         return
     later = {entry.name for entry in counting if entry.run and not is_past(table, entry.run, entry.since, origin)}
     if later:
@@ -238,18 +194,18 @@ def restrict(table: Table, change: Change, counting: Sequence[Entry]) -> None:
 
 
 def plan_of(registry: Registry, ahead: frozenset[str] = frozenset()) -> Plan:
-    """What is folded of a registry, with its thresholds, but for names whose first record lies `ahead`."""
-    declarations: list[Declaration] = []
+    """Return what is folded of a registry, with its thresholds, but for names whose first record lies `ahead`."""
+    folded: list[Declaration] = []
     since: dict[str, float] = {}
-    for each in registry.counting:
-        if any(below.name in ahead for below in with_below(each)):
+    for declared in registry.counting:
+        if any(below.name in ahead for below in with_below(declared)):
             continue
-        entry = registry.entries[each.name]
+        entry = registry.entries[declared.name]
         # While a backfill fills it, its numbers are partial; every process knows its end by then.
         begin = entry.at + RUN_OPEN_AFTER if entry.run else 0
-        watching = registry.thresholds.get(each.name, ()) if entry.is_complete else ()
-        thresholds = [(one, other.since) for other in watching if (one := other.threshold) is not None]
-        since |= {one.name: max(begin, at) for one, at in thresholds}
-        armed = tuple(one for one, _ in thresholds)
-        declarations.append(replace(each, _thresholds=armed) if armed and isinstance(each, Aggregate) else each)
-    return Plan(tuple(declarations), since)
+        watching = registry.thresholds.get(declared.name, ()) if entry.is_complete else ()
+        thresholds = [(threshold, alert.since) for alert in watching if (threshold := alert.threshold) is not None]
+        since |= {threshold.name: max(begin, at) for threshold, at in thresholds}
+        armed = tuple(threshold for threshold, _ in thresholds)
+        folded.append(replace(declared, _thresholds=armed) if armed and isinstance(declared, Aggregate) else declared)
+    return Plan(tuple(folded), since)

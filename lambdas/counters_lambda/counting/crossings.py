@@ -23,29 +23,22 @@ from dynamodb_counters._fold.plan import UNFOLDABLE, Plan
 from dynamodb_counters._fold.records import NEW, OLD, Change, padded
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import EXACT, Number, format_number, read_number
-from dynamodb_counters._items.schema import CROSSING, CROSSING_PREFIX, PK, SK, TYPE
+from dynamodb_counters._items.schema import CROSSING, CROSSING_PREFIX, PK, SK, TYPE, typed_values
 
 _NOTHING: Final[Image] = {}
-
 _TEXTS: Final = ("id", "threshold", "aggregate", "measure", "direction", "at", "sequence")
 _NUMBERS: Final = ("level", "old", "new")
 _MOST: Final = 10
 """Entries of a request. https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEvents.html"""
-_INTEGERS: Final = (-(2**63), 2**63 - 1)
-"""The integers that PutEvents takes: the same page."""
+_INTEGERS: Final = (-(2**63), 2**63 - 1)  # The integers that PutEvents takes: the same page.
 
+# EventBridge refuses an entry with these each time, whatever is repaired: no permission or quota is missing.
+# https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEventsResultEntry.html
 LASTING: Final = frozenset({"MalformedDetail", "InvalidArgument"})
-"""Codes with which EventBridge refuses an entry each time, whatever is repaired: no permission or quota is missing.
-
-https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEventsResultEntry.html
-"""
 
 
 def crossings(plan: Plan, changes: Iterable[Change], skipped: Counter[str]) -> list[Image]:
-    """Return the outbox's items of the lines that changes cross, in order.
-
-    `skipped` counts the thresholds of groups whose items are spoiled.
-    """
+    """Return the outbox's items of the lines that changes cross, in order; count the thresholds of spoiled groups."""
     if not plan.armed:
         return []
     with localcontext(EXACT):
@@ -63,13 +56,12 @@ def _of_change(plan: Plan, change: Change, skipped: Counter[str]) -> Iterator[Im
         return
     aggregate = layout.declaration
     assert isinstance(aggregate, Aggregate)
-    before = {each[SK]["S"]: each for each in (() if old is None else layout.images(old, new))}
+    before = {image[SK]["S"]: image for image in (() if old is None else layout.images(old, new))}
     for group in layout.images(new, old):
         for threshold in aggregate._thresholds:
-            if (change.created or 0) < plan.armed_since.get(threshold.name, 0):
-                continue
-            old_group = before.get(group[SK]["S"], _NOTHING)
-            yield from _of_group(aggregate, threshold, old_group, group, change, skipped=skipped)
+            if (change.created or 0) >= plan.armed_since.get(threshold.name, 0):
+                old_group = before.get(group[SK]["S"], _NOTHING)
+                yield from _of_group(aggregate, threshold, old_group, group, change, skipped=skipped)
 
 
 def _of_group(
@@ -77,8 +69,7 @@ def _of_group(
 ) -> Iterator[Image]:
     try:
         before, after = _value(aggregate, threshold, old), _value(aggregate, threshold, new)
-        crossed = [level for level in threshold.at if _is_above(before, level) != _is_above(after, level)]
-        if not crossed:
+        if not (crossed := [level for level in threshold.at if _is_above(before, level) != _is_above(after, level)]):
             return
         group = values_of(aggregate, new)
     except UNFOLDABLE:
@@ -86,8 +77,7 @@ def _of_group(
     if group is None:
         skipped[threshold.name] += 1  # No counting has written an item like this.
         return
-    # All in one direction, as there is one value.
-    direction = "up" if _is_above(after, crossed[0]) else "down"
+    direction = "up" if _is_above(after, crossed[0]) else "down"  # All in one direction, as there is one value.
     if threshold.direction not in (direction, "both"):
         return
     crossed = crossed if direction == "up" else crossed[::-1]
@@ -99,27 +89,19 @@ def _of_group(
     begin = "once" if threshold.once else moment
     for level in crossed[-1:] if threshold.burst == "highest" else crossed:
         sk = "#".join([begin, digest, format_number(level), direction, *event])
+        event_id = hashlib.sha256(f"{threshold.name}#{sk}".encode()).hexdigest()[:32]
+        keys = {PK: f"{CROSSING_PREFIX}{threshold.name}#{digest[0]}", SK: sk, TYPE: CROSSING, "id": event_id}
+        names = {"threshold": threshold.name, "aggregate": aggregate.name}
+        texts = {"measure": threshold.measure, "direction": direction, "at": moment, "sequence": change.sequence}
+        # As texts: an average may be too small for a number of DynamoDB.
         numbers = {"level": level, "old": before, "new": after}
-        yield {
-            PK: {"S": f"{CROSSING_PREFIX}{threshold.name}#{digest[0]}"},
-            SK: {"S": sk},
-            TYPE: {"S": CROSSING},
-            "id": {"S": hashlib.sha256(f"{threshold.name}#{sk}".encode()).hexdigest()[:32]},
-            "threshold": {"S": threshold.name},
-            "aggregate": {"S": aggregate.name},
-            "group": {"M": {name: {"S": text} for name, text in group.items()}},
-            "measure": {"S": threshold.measure},
-            "direction": {"S": direction},
-            "at": {"S": moment},
-            "sequence": {"S": change.sequence},
-            # As texts: an average may be too small for a number of DynamoDB.
-            **{name: {"S": format_number(number)} for name, number in numbers.items() if number is not None},
-        }
+        texts |= {name: format_number(number) for name, number in numbers.items() if number is not None}
+        yield typed_values({**keys, **names}) | {"group": {"M": typed_values(group)}} | typed_values(texts)
 
 
 def _value(aggregate: Aggregate, threshold: Threshold, image: Image) -> Any:
     name, measure = threshold.measure, aggregate.measures[threshold.measure]
-    return measure._read(name, {each: read_number(image, each) for each in measure._attributes(name)})
+    return measure._read(name, {attribute: read_number(image, attribute) for attribute in measure._attributes(name)})
 
 
 def _is_above(value: Number | None, level: Number) -> bool:
@@ -127,40 +109,33 @@ def _is_above(value: Number | None, level: Number) -> bool:
 
 
 def event_entry(crossing: Image, table_arn: str, bus: str) -> dict[str, Any]:
-    """The entry of PutEvents that an item of the outbox is, the same each time."""
+    """Return the entry of PutEvents that an item of the outbox is, the same each time."""
     detail = {name: crossing[name]["S"] for name in _TEXTS}
     group = {name: text["S"] for name, text in crossing["group"]["M"].items()}
     numbers = ",".join(f'"{name}":{_json_of(crossing[name]["S"]) if name in crossing else "null"}' for name in _NUMBERS)
-    return {
-        "Time": detail["at"],
-        "Source": EVENT_SOURCE,
-        "DetailType": DETAIL_TYPE,
-        "Resources": [table_arn],
-        "EventBusName": bus,
-        "Detail": f"{json.dumps(detail | {'group': group})[:-1]},{numbers}}}",
-    }
+    own = {"Source": EVENT_SOURCE, "DetailType": DETAIL_TYPE, "Resources": [table_arn], "EventBusName": bus}
+    return {"Time": detail["at"], **own, "Detail": f"{json.dumps(detail | {'group': group})[:-1]},{numbers}}}"}
 
 
 def crossing_details(crossings: Iterable[Image]) -> list[dict[str, Any]]:
-    """The details of events that items of the outbox are, in order: as a number passes levels, several at once, too."""
+    """Return details of events that items of the outbox are, in order: as a number passes levels, several at once."""
 
     def order(detail: dict[str, Any]) -> Any:
         level = Decimal(detail["level"])
         return detail["at"], detail["sequence"], level if detail["direction"] == "up" else -level
 
-    details = (json.loads(event_entry(each, "", "")["Detail"], parse_float=Decimal) for each in crossings)
+    details = (json.loads(event_entry(crossing, "", "")["Detail"], parse_float=Decimal) for crossing in crossings)
     return sorted(details, key=order)
 
 
 def _json_of(number: str) -> str:
-    """A canonical text of a number, which is JSON with all its digits; beyond 64 bits, in quotes."""
+    """Return a canonical text of a number, which is JSON with all its digits; beyond 64 bits, in quotes."""
     return number if _INTEGERS[0] <= Decimal(number) <= _INTEGERS[1] else f'"{number}"'
 
 
 def in_requests(crossings: Iterable[Image]) -> Iterator[list[Image]]:
     """Cut crossings into requests, in order: a group's next one is sent once EventBridge has taken the one before."""
-    request: list[Image] = []
-    groups: list[object] = []
+    request, groups = list[Image](), list[object]()
     for crossing in crossings:
         group = (crossing["threshold"], crossing["aggregate"], crossing["group"])
         if group in groups or len(request) == _MOST:

@@ -28,22 +28,11 @@ from decimal import localcontext
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
+from counters_lambda.counting import runner
 from counters_lambda.counting.commit import Part
 from counters_lambda.counting.counted_names import restrict
 from counters_lambda.counting.feeds import ReadGroup, read_groups
-from counters_lambda.counting.runner import (
-    COMPARING,
-    COMPLETE,
-    DRAINING,
-    ROUNDS,
-    SPLITTING,
-    Progress,
-    Runner,
-    Totals,
-    baselines,
-    committer_of,
-    part_of,
-)
+from counters_lambda.counting.runner import COMPARING, COMPLETE, DRAINING, Progress, Runner, Totals, part_of
 from dynamodb_counters._assumptions import GROUP_KEPT, READ_TOGETHER, SKEW, WIDE_MARGIN
 from dynamodb_counters._declarations import Aggregate, Average, Count, Declaration, Direct, Event, Histogram, Window
 from dynamodb_counters._declarations.composites import with_parts
@@ -63,36 +52,38 @@ from dynamodb_counters._tiers import BY_LETTER, TOTAL
 from dynamodb_counters.errors import BackfillError
 from dynamodb_counters.exactly_once import Watermark
 
-Verdict: TypeAlias = Literal["drifted", "unknown", "waits"]
-"""The verdict of a difference; a group without one is exact."""
-
-EXPIRED: Final = "events may have expired, or been erased, that it still counts"
+Verdict: TypeAlias = Literal["drifted", "unknown", "waits"]  # Of a difference; a group without one is exact.
+Judged: TypeAlias = tuple[Verdict, str, dict[str, Number]]  # A verdict, its reason, and what is missing by attribute.
+_EXPIRED: Final = "events may have expired, or been erased, that it still counts"
 AT_LEAST: Final = "at least so much: events may have expired, or been erased, that it counted, too"
+_WAITS: Final = ("1 entry of the quarantine waits for it", "{:,} entries of the quarantine wait for it")
+CHANGED_MEANWHILE: Final = "a transaction counted in it meanwhile, or it is gone: verify it again"
+ERASED_MEANWHILE: Final = "what waited for it may have been counted, and was erased: verify it again"
+_ENDED: Final = "nothing was compared: another process has ended run {}"
+SETTLING: Final = "settling"  # The phase in the progress of a repair that waits.
+_AT_A_TIME: Final = 2000
+_AGAIN: Final = 5
+_PAUSE: Final = 5.0
+_BREATH: Final = 30.0
+_SAMPLE: Final = 10_000
 
-WAITS: Final = ("1 entry of the quarantine waits for it", "{:,} entries of the quarantine wait for it")
 
-Judged: TypeAlias = tuple[Verdict, str, dict[str, Number]]
-"""A verdict, its reason, and what is missing by attribute."""
-
-
-def judge(
-    declaration: Declaration, missing: Mapping[str, Number], *, may_exceed: bool, is_gone: bool
-) -> Iterator[Judged]:
+def judge(declared: Declaration, missing: Mapping[str, Number], *, may_exceed: bool, is_gone: bool) -> Iterator[Judged]:
     """Judge what a group lacks that `may_exceed` its sources; if it `is_gone`, it has no item."""
     if not may_exceed:
         yield "drifted", "", dict(missing)
         return
-    found, measure = dict(missing), ranked_by(declaration)
+    numbers, measure = dict(missing), ranked_by(declared)
     # How much the score differs from the measure that it repeats.
     apart = 0 if measure is None else missing.get(SCORE, 0) - missing.get(measure, 0)
     if apart:
-        found[SCORE] = found.get(SCORE, 0) - apart
-    lost = {name: number for name, number in found.items() if is_gone or (number > 0 and _grows(declaration, name))}
+        numbers[SCORE] = numbers.get(SCORE, 0) - apart
+    lost = {name: number for name, number in numbers.items() if is_gone or (number > 0 and _grows(declared, name))}
     certain = {**lost, SCORE: lost.get(SCORE, 0) + apart} if apart else lost
     if certain := {name: number for name, number in certain.items() if number}:
         yield "drifted", AT_LEAST if lost else "", certain
-    if rest := {name: number for name, number in found.items() if number and name not in lost}:
-        yield "unknown", EXPIRED, rest
+    if rest := {name: number for name, number in numbers.items() if number and name not in lost}:
+        yield "unknown", _EXPIRED, rest
 
 
 def _grows(declaration: Declaration, attribute: str) -> bool:
@@ -102,21 +93,25 @@ def _grows(declaration: Declaration, attribute: str) -> bool:
     if attribute == SCORE:
         return declaration.ranking is not None and _grows(declaration, declaration.ranking.measure)
     for name, measure in declaration.measures.items():
-        held = measure._attributes(name)
-        if attribute in held:
-            return isinstance(measure, Count | Histogram) or (isinstance(measure, Average) and attribute == held[1])
+        names = measure._attributes(name)
+        if attribute in names:
+            return isinstance(measure, Count | Histogram) or (isinstance(measure, Average) and attribute == names[1])
     return False
 
 
 def counted(declaration: Declaration, group: GroupKey, items: list[Image]) -> dict[str, Number]:
-    """Numbers that a group's items have counted, by attribute."""
+    """Return the numbers that a group's items have counted, by attribute."""
     names: Iterable[str] = declaration._attributes
     if isinstance(declaration, Window):
         slots = (TOTAL, *BY_LETTER[group[-2]].slots)
         names = [attribute for slot in slots for attribute in declaration.measure._attributes(slot)]
     if ranked_by(declaration) is not None:
         names = (*names, SCORE)
-    sums = {name: sum(_number(item, name) for item in items) for name in names}
+    sums: dict[str, Number] = {}
+    for name in names:
+        for item in items:
+            with suppress(LookupError, ValueError):
+                sums[name] = sums.get(name, 0) + parse_number(item[name]["N"])
     return {name: number for name, number in sums.items() if number}
 
 
@@ -125,38 +120,25 @@ def ranked_by(declaration: Declaration) -> str | None:
     return None if ranking is None else ranking.measure
 
 
-def _number(item: Mapping[str, Any], name: str) -> Number:
-    try:
-        return parse_number(item[name]["N"])
-    except (LookupError, ValueError):
-        return 0
-
-
 @dataclass(frozen=True, slots=True)
 class Difference:
     """A group whose items say something else than its source."""
 
     name: str
-    group: Mapping[str, str]
-    """Field to text; for a window also the tier and the start of the bucket."""
-    missing: Mapping[str, Number]
-    """Numbers that the items lack, by attribute; negative if they have too much."""
+    group: Mapping[str, str]  # Field to text; for a window also the tier and the start of the bucket.
+    missing: Mapping[str, Number]  # Numbers that the items lack, by attribute; negative if they have too much.
     verdict: Verdict
-    reason: str = ""
-    """Why it is unknown, or why more than this may be missing."""
+    reason: str = ""  # Why it is unknown, or why more than this may be missing.
     ref: GroupRef = ("", ())
-    repairs: int = 0
-    """How many repairs the item has had that the next one writes."""
+    repairs: int = 0  # How many repairs the item has had that the next one writes.
 
 
 def quarantined_groups(
     table: Table, origins: Origins, plan: Plan, run: Run, entries: Iterable[Entry]
 ) -> tuple[Counter[GroupRef], set[str]]:
-    """Return, by group, how many entries wait or did after the cut: a redrive decides if the group lacks them.
-
-    And the names for which entries waited whose events were erased since: they may have waited for any group.
-    """
-    # To be asked after the groups were read: whatever they lack because it is in quarantine is there by then.
+    """Return, by group, how many entries wait or did after the cut; and the names for which erased ones waited."""
+    # A redrive decides if a group lacks them; what was erased may have waited for any group.
+    # To be read after the groups: whatever they lack because it is in quarantine is there by then.
     waiting, erased = Counter[GroupRef](), set[str]()
     counting = [entry for entry in entries if entry.counts]
     for item in stored_entries(table):
@@ -170,20 +152,6 @@ def quarantined_groups(
     return waiting, erased
 
 
-CHANGED_MEANWHILE: Final = "a transaction counted in it meanwhile, or it is gone: verify it again"
-ERASED_MEANWHILE: Final = "what waited for it may have been counted, and was erased: verify it again"
-
-SETTLING: Final = "settling"
-"""The phase in the progress of a repair that waits."""
-
-_ENDED: Final = "nothing was compared: another process has ended run {}"
-_AT_A_TIME: Final = 2000
-_AGAIN: Final = 5
-_PAUSE: Final = 5.0
-_BREATH: Final = 30.0
-_SAMPLE: Final = 10_000
-
-
 @dataclass(kw_only=True)
 class Verification(Runner):
     """Verifies declarations of a table, by default all; of a `sample` of their groups, by default all of them."""
@@ -192,29 +160,29 @@ class Verification(Runner):
     differences: list[Difference] = field(default_factory=list)
     compared: int = 0
     _kind = "verify"
-    _exceeding: set[str] = field(default_factory=set)
-    """Names that may hold more than their sources show."""
+    _exceeding: set[str] = field(default_factory=set)  # Names that may hold more than their sources show.
 
     def _try_to_open(self, registry: Registry, opened: float) -> bool:
         declared = registry.declarations
         # Nothing in the table says what a Counter must hold.
-        direct = {each.name for each in declared if isinstance(each.source, Direct)}
-        there, names = {each.name for each in declared} - direct, []
+        direct = {declaration.name for declaration in declared if isinstance(declaration.source, Direct)}
+        fed, names = {declaration.name for declaration in declared} - direct, []
         for name in sorted(with_parts(self.names, declared) or registry.names.keys() - direct):
-            if name not in there:
-                raise BackfillError(f"invalid name={name!r}: expected one of {', '.join(sorted(there))}, not a Counter")
+            if name not in fed:
+                raise BackfillError(f"invalid name={name!r}: expected one of {', '.join(sorted(fed))}, not a Counter")
             if registry.entries[name].is_complete:
                 names.append(name)
             elif self.names:
                 raise BackfillError(f"invalid name={name!r}: it does not count everything yet, backfill it")
         if not names:
             raise BackfillError("nothing to verify: no name counts everything yet, backfill them")
-        runs = typed_runs((*registry.verifications, self._begin(opened, names)))
-        return write_registry(self.table, registry, (), attributes=runs, also=self._also())
+        return self._write_runs(registry, (*registry.verifications, self._begin(opened, names)))
 
     def _close(self, registry: Registry) -> bool:
-        runs = typed_runs(run for run in registry.verifications if run != self.state.run)
-        return write_registry(self.table, registry, (), attributes=runs, also=self._also())
+        return self._write_runs(registry, (run for run in registry.verifications if run != self.state.run))
+
+    def _write_runs(self, registry: Registry, runs: Iterable[Run]) -> bool:
+        return write_registry(self.table, registry, (), attributes=typed_runs(runs), also=self._also())
 
     def _finish(self) -> Iterator[Progress]:
         self._enter(DRAINING, COMPARING)
@@ -223,8 +191,8 @@ class Verification(Runner):
         self._by = self._plan()
         # All that had gone before the cut is noted by now.
         registry, table = founded_registry(self.table), self.table.client.describe_table(TableName=self.table.name)
-        is_restored, declared = "RestoreSummary" in table["Table"], registry.declarations
-        self._exceeding = {each.name for each in declared if registry.may_exceed(each, is_restored=is_restored)}
+        may_exceed = partial(registry.may_exceed, is_restored="RestoreSummary" in table["Table"])
+        self._exceeding = {declaration.name for declaration in registry.declarations if may_exceed(declaration)}
         # From now on, Lambda gives up on nothing older than the scan: the log of each shard is past that.
         until = self.now() + self.outlives
         yield from self._compare_all()
@@ -240,44 +208,41 @@ class Verification(Runner):
 
     def _compare_all(self) -> Iterator[Progress]:
         pages = self._pages()
-        for part, parts, baseline in baselines(pages, 0, 1):
+        for part, parts, baseline in runner.baselines(pages, 0, 1):
             # Also groups that began since.
             begun = (ref for _, change in pages.added() for ref in change.added if part_of(repr(ref), parts) == part)
-            most, groups = self.sample * _SAMPLE, Totals({ref: {} for ref in begun}) | baseline
-            sums = {ref: each for ref, each in groups.items() if part_of(f"sample{ref!r}", _SAMPLE) < most}
+            size, totals = self.sample * _SAMPLE, Totals({ref: {} for ref in begun}) | baseline
+            sums = {ref: total for ref, total in totals.items() if part_of(f"sample{ref!r}", _SAMPLE) < size}
             yield self._step(COMPARING, self.compared, self.compared + len(sums))
             yield from self._compare(sums)
 
     def _compare(self, sums: Totals) -> Iterator[Progress]:
-        left, total = sorted(sums), self.compared + len(sums)
+        pending, total = sorted(sums), self.compared + len(sums)
         for again in range(_AGAIN):
-            held = yield from self._hold(left, total)
-            found, unsettled = self._differing(sums, held)
-            sources: Any = [self._layout(ref).declaration.source for ref in found.keys() - unsettled]
+            groups = yield from self._hold(pending, total)
+            differing, unsettled = self._differing(sums, groups)
+            sources: Any = [self._layout(ref).declaration.source for ref in differing.keys() - unsettled]
             if any(isinstance(source, Event) and source.packed is None for source in sources):
                 yield from self._await_transactions(total)
-                found, unsettled = self._differing(sums, held)
-            left = sorted(found.keys() & unsettled) if again < _AGAIN - 1 else []
-            self._judge({ref: found[ref] for ref in sorted(found.keys() - set(left))}, unsettled, held)
-            if not left:
+                differing, unsettled = self._differing(sums, groups)
+            pending = sorted(differing.keys() & unsettled) if again < _AGAIN - 1 else []
+            self._judge({ref: differing[ref] for ref in sorted(differing.keys() - set(pending))}, unsettled, groups)
+            if not pending:
                 break
             self.table.sleep(_PAUSE)
         self.compared += len(sums)
 
-    def _judge(self, found: Totals, unsettled: set[GroupRef], held: Mapping[GroupRef, ReadGroup]) -> None:
-        """Note what groups lack, and whether that is certain."""
+    def _judge(self, differing: Totals, unsettled: set[GroupRef], groups: Mapping[GroupRef, ReadGroup]) -> None:
         waits, erased = Counter[GroupRef](), set[str]()
-        if found:
+        if differing:
             names, origins = founded_registry(self.table).names.values(), self.feeds.origins(self.table)
             waits, erased = quarantined_groups(self.table, origins, self._by, self.state.run, names)
-        for ref, missing in found.items():
-            layout, items = self._layout(ref), held[ref].items
+        for ref, missing in differing.items():
+            layout, items, may_exceed = self._layout(ref), groups[ref].items, ref[0] in self._exceeding
             with localcontext(EXACT):
-                judged = list(
-                    judge(layout.declaration, missing, may_exceed=ref[0] in self._exceeding, is_gone=not items)
-                )
+                judged = list(judge(layout.declaration, missing, may_exceed=may_exceed, is_gone=not items))
             if waits[ref]:
-                judged = [("waits", WAITS[waits[ref] > 1].format(waits[ref]), missing)]
+                judged = [("waits", _WAITS[waits[ref] > 1].format(waits[ref]), missing)]
             elif ref in unsettled:
                 judged = [("unknown", CHANGED_MEANWHILE, missing)]
             elif ref[0] in erased and any(verdict == "drifted" for verdict, _, _ in judged):
@@ -287,29 +252,26 @@ class Verification(Runner):
             repairs = 0
             with suppress(*UNREADABLE):  # An item refuses a repair that follows no mark of its own.
                 repairs = int(sequence_of(next(marks, Watermark.bound(0))))
-            for verdict, why, numbers in judged:
+            for verdict, reason, numbers in judged:
                 values = layout.values(ref[1])
-                self.differences.append(Difference(ref[0], values, numbers, verdict, why, ref, repairs))
+                self.differences.append(Difference(ref[0], values, numbers, verdict, reason, ref, repairs))
 
-    def _differing(self, sums: Totals, held: dict[GroupRef, ReadGroup]) -> tuple[Totals, set[GroupRef]]:
-        """Numbers that differing groups lack; and the groups whose numbers are uncertain so far."""
-        expected, unsettled = {ref: dict(sums[ref]) for ref in held}, set[GroupRef]()
+    def _differing(self, sums: Totals, groups: dict[GroupRef, ReadGroup]) -> tuple[Totals, set[GroupRef]]:
+        """Return the numbers that differing groups lack; and the groups whose numbers are uncertain so far."""
+        expected, unsettled = {ref: dict(sums[ref]) for ref in groups}, set[GroupRef]()
         with localcontext(EXACT):
             # After the items: all that the stream has brought them is logged by now.
             for shard, change in self._pages().added():
                 for ref, measures in change.added.items():
-                    if ref not in held:
+                    if ref not in groups:
                         continue
-                    is_applied = change.is_direct or change.sequence <= held[ref].applied.get(shard, "")
-                    if change.is_direct or not (is_applied or held[ref].items):
+                    is_applied = change.is_direct or change.sequence <= groups[ref].applied.get(shard, "")
+                    if change.is_direct or not (is_applied or groups[ref].items):
                         unsettled.add(ref)
-                    if not is_applied:
-                        continue
-                    numbers = expected[ref]
-                    for name, number in measures.items():
-                        numbers[name] = numbers.get(name, 0) + number
-        found = {ref: self._missing(ref, expected[ref], held[ref]) for ref in held}
-        return {ref: missing for ref, missing in found.items() if missing}, unsettled
+                    for name, number in measures.items() if is_applied else ():
+                        expected[ref][name] = expected[ref].get(name, 0) + number
+        lacks = {ref: self._missing(ref, expected[ref], groups[ref]) for ref in groups}
+        return {ref: missing for ref, missing in lacks.items() if missing}, unsettled
 
     def _await_transactions(self, total: int) -> Iterator[Progress]:
         """Wait until the log holds all transactions so far: they count before the stream brings their records."""
@@ -325,36 +287,36 @@ class Verification(Runner):
 
     def _hold(self, refs: list[GroupRef], total: int) -> Generator[Progress, None, dict[GroupRef, ReadGroup]]:
         """Read groups; again if a shard began meanwhile, since their positions in it were not read."""
-        for _ in range(ROUNDS):
-            known = set(self.state.lineage.parents)
-            held: dict[GroupRef, ReadGroup] = {}
+        for _ in range(runner.ROUNDS):
+            shards = set(self.state.lineage.parents)
+            groups: dict[GroupRef, ReadGroup] = {}
             for start in range(0, len(refs), _AT_A_TIME):
-                held |= self._read(refs[start : start + _AT_A_TIME])
-                yield self._step(COMPARING, self.compared + len(held), total)
+                groups |= self._read(refs[start : start + _AT_A_TIME])
+                yield self._step(COMPARING, self.compared + len(groups), total)
             self._describe()
-            if known.issuperset(self.state.lineage.parents):
-                return held
-        raise BackfillError(SPLITTING)
+            if shards.issuperset(self.state.lineage.parents):
+                return groups
+        raise BackfillError(runner.SPLITTING)
 
     def _read(self, refs: list[GroupRef]) -> dict[GroupRef, ReadGroup]:
-        wanted = [(self._layout(ref), ref[1]) for ref in refs]
+        places = [(self._layout(ref), ref[1]) for ref in refs]
         for _ in range(_AGAIN):
             begun = self.now()
-            groups = read_groups(self.table, wanted, self.state.lineage.in_order)
+            groups = read_groups(self.table, places, self.state.lineage.in_order)
             if self.now() < begun + READ_TOGETHER:
                 return dict(zip(refs, groups, strict=True))
         raise BackfillError("reading takes too long: the checkpoints that were read before have settled since")
 
-    def _missing(self, ref: GroupRef, expected: Mapping[str, Number], held: ReadGroup) -> dict[str, Number]:
+    def _missing(self, ref: GroupRef, expected: Mapping[str, Number], group: ReadGroup) -> dict[str, Number]:
         layout = self._layout(ref)
         if self._is_beyond(layout, ref[1]):
             return {}
         with localcontext(EXACT):
-            found = counted(layout.declaration, ref[1], held.items)
+            numbers = counted(layout.declaration, ref[1], group.items)
             # The score repeats one of them.
             if (measure := ranked_by(layout.declaration)) is not None and measure in expected:
                 expected = {**expected, SCORE: expected[measure]}
-            missing = {name: expected.get(name, 0) - found.get(name, 0) for name in {**expected, **found}}
+            missing = {name: expected.get(name, 0) - numbers.get(name, 0) for name in {**expected, **numbers}}
         late = late_parts(layout.declaration, ref[1], self.state.run.since)
         return {name: number for name, number in sorted(missing.items()) if number and name not in late}
 
@@ -372,8 +334,8 @@ class Verification(Runner):
         return retention is not None and closing_times(fields, retention)(group) + GROUP_KEPT - WIDE_MARGIN <= now
 
     def groups(self, verdict: Verdict) -> Counter[str]:
-        """How many groups have differences of a verdict, by name."""
-        return Counter(name for name, _ in {each.ref for each in self.differences if each.verdict == verdict})
+        refs = {difference.ref for difference in self.differences if difference.verdict == verdict}
+        return Counter(name for name, _ in refs)
 
     def repair(self) -> tuple[int, int]:
         """Add to each group what it lacks, once; return how many items were repaired, and how many were left."""
@@ -381,18 +343,19 @@ class Verification(Runner):
         entries = founded_registry(self.table).entries.values()
         # What was emptied meanwhile has other items.
         names = {entry.name for entry in entries if entry.is_complete and entry.at <= self.state.run.since}
-        drifted = [each for each in self.differences if each.verdict == "drifted"]
-        left = len({each.ref for each in drifted if each.name not in names})
-        for each in drifted:
-            if each.name not in names:
+        drifted = [difference for difference in self.differences if difference.verdict == "drifted"]
+        emptied = len({difference.ref for difference in drifted if difference.name not in names})
+        for difference in drifted:
+            if difference.name not in names:
                 continue
-            layout, number = self._layout(each.ref), padded(str(each.repairs + 1))
-            delta = missing.setdefault(each.ref, Delta(layout, each.ref[1], number, number))
+            ref = difference.ref
+            layout, number = self._layout(ref), padded(str(difference.repairs + 1))
+            delta = missing.setdefault(ref, Delta(layout, ref[1], number, number))
             if layout.ranking is not None:
                 delta.measures.setdefault(SCORE, 0)
             with localcontext(EXACT):
-                delta.measures |= {name: delta.measures.get(name, 0) + n for name, n in each.missing.items()}
+                delta.measures |= {name: delta.measures.get(name, 0) + n for name, n in difference.missing.items()}
         mark = Watermark("")
         mark.name = REPAIRED
-        done = committer_of(self.table).commit([*missing.values()], Part(self._by, (), mark))
-        return done.updated, done.skipped + done.quarantined + left
+        result = runner.committer_of(self.table).commit([*missing.values()], Part(self._by, (), mark))
+        return result.updated, result.skipped + result.quarantined + emptied
