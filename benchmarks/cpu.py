@@ -17,7 +17,7 @@ from benchmarks.designs.known import idempotent_counter
 from benchmarks.designs.ours import PACKED_VIEW, SHARD, VIEW
 from benchmarks.https import https_client
 from counters_lambda.counting.batch import Aggregator
-from counters_lambda.counting.checkpoints import checkpoint_key
+from counters_lambda.counting.commit import checkpoint_key
 from dynamodb_counters._declarations import Aggregate, Count, Declaration, Sum
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
@@ -117,7 +117,7 @@ def _handler(aggregates: int, client: Any, *, is_recent: bool = True) -> Callabl
     def handle(event: Any) -> object:
         aggregator._checkpoints._read.clear()
         if not is_recent:
-            aggregator._committer._pruner.looks._looked_at.clear()
+            aggregator._checkpoints.looks._looked_at.clear()
         return aggregator.handle(event)
 
     return handle

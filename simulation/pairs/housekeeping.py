@@ -10,7 +10,7 @@ from typing import Any, Final
 from unittest.mock import patch
 from uuid import UUID
 
-from counters_lambda.counting import checkpoints, commit, runner
+from counters_lambda.counting import commit, runner
 from counters_lambda.counting import run_logs as run_items
 from counters_lambda.counting.commit import PageSplits
 from dynamodb_counters import _erasure as eraser
@@ -24,7 +24,7 @@ _EAGER: Final = (
     (commit, "PRUNED_AT", 1),
     (commit, "_SPARE_BYTES", 1024),
     (exactly_once, "PRUNED_EVERY", 1),
-    (checkpoints, "WORTH_A_WRITE", 1),
+    (commit, "WORTH_A_WRITE", 1),
     (chunk_writes, "KEPT_LONGER", 3600),
 )
 _SMALL: Final = ((run_items, "MOST_BYTES", 120), (runner, "MOST_HELD", 50))
@@ -53,7 +53,7 @@ def narrow_pages(groups: int) -> Iterator[None]:
     grown = PageSplits.grown
 
     def looked_at(self: PageSplits, layout: ItemLayout, page: Page, _: float, item: Image | None, __: int) -> float:
-        self._seen.clear()
+        self._units.clear()
         return grown(self, layout, page, 2.0, item, 1)
 
     changes: list[tuple[object, str, Any]] = [(layouts, "_MOST_ADDED", 4 * groups), (commit, "_MOST_ENTRIES", groups)]

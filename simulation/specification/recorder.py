@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from counters_lambda.counting.checkpoints import checkpoint_key
-from counters_lambda.counting.commit import ItemDelta, Part
+from counters_lambda.counting.commit import ItemDelta, Part, checkpoint_key
 from dynamodb_counters._declarations.groups import typed_key
 from dynamodb_counters._fold.fold import Delta
 from dynamodb_counters._fold.layouts import Update

@@ -11,8 +11,7 @@ from unittest.mock import patch
 
 from counters_lambda.counting import batch
 from counters_lambda.counting.batch import intake
-from counters_lambda.counting.checkpoints import Checkpoint, Checkpoints
-from counters_lambda.counting.commit import Committer
+from counters_lambda.counting.commit import Checkpoint, Checkpoints, Committer
 from counters_lambda.counting.counted_names import CountedNames, plan_of
 from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._fold import layouts

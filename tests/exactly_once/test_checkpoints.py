@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from counters_lambda.counting import commit
-from counters_lambda.counting.checkpoints import Checkpoints, checkpoint_key
-from counters_lambda.counting.run_logs import KEPT
+from counters_lambda.counting.commit import Checkpoints, checkpoint_key
+from counters_lambda.counting.run_logs import RUN_RETENTION
 from dynamodb_counters import exactly_once
 from dynamodb_counters._assumptions import GUARANTEE
 from dynamodb_counters._declarations import Aggregate, Count, Event
@@ -139,7 +139,7 @@ def test_no_zombie_however_late_meets_a_pruned_watermark(world: World) -> None:
 
 
 def test_a_checkpoint_moves_after_the_last_item_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("counters_lambda.counting.checkpoints.WORTH_A_WRITE", 1)
+    monkeypatch.setattr("counters_lambda.counting.commit.WORTH_A_WRITE", 1)
     world = World(SALES, EACH, shards=3)
     shard = world.shards()[0]
     batch = [_sell(world, shard), _sell(world, shard)]
@@ -226,7 +226,7 @@ def test_a_watermark_that_has_moved_is_not_pruned(world: World) -> None:
 def test_a_watermark_beyond_its_checkpoint_stays_as_long_as_a_run_may_read_it(world: World) -> None:
     shard, other, _ = world.shards()
     world.deliver([_sell(world, shard)], shard)
-    world.clock.advance(KEPT)
+    world.clock.advance(RUN_RETENTION)
     _prune(world, other)
     assert _watermarks(world) == 2
     world.clock.advance(DAY + HOUR)
@@ -235,7 +235,7 @@ def test_a_watermark_beyond_its_checkpoint_stays_as_long_as_a_run_may_read_it(wo
 
 
 def test_two_shards_of_one_digest_are_an_error(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("counters_lambda.counting.checkpoints.shard_digest", lambda _: "same")
+    monkeypatch.setattr("counters_lambda.counting.commit.shard_digest", lambda _: "same")
     one, other, _ = world.shards()
     _counted_and_checkpointed(world, one)
     with pytest.raises(CheckpointError, match="have the same digest"):

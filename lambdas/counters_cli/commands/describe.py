@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from counters_cli.deployed import AGGREGATOR_HANDLER
 from counters_cli.output import counted, number, stamp, table
 from counters_cli.session import DONE, FOUND, Session, ending, shared
-from counters_lambda.counting.checkpoints import Checkpoint
+from counters_lambda.counting.commit import Checkpoint
 from counters_lambda.counting.feeds import Shard, StreamReader, read_checkpoint
 from dynamodb_counters._declarations import Declaration, Direct
 from dynamodb_counters._declarations.codec import decode, described, same_definition

@@ -11,23 +11,13 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from counters_lambda.counting.checkpoints import Checkpoint, checkpoint_key, checkpoint_of
-from counters_lambda.counting.run_logs import (
-    MOST_BYTES,
-    ROWS,
-    RunRow,
-    found_by,
-    is_bookkeeping,
-    is_filled,
-    item_digest,
-    pack_rows,
-    run_item,
-    scan_key,
-)
+from counters_lambda.counting import run_logs
+from counters_lambda.counting.commit import Checkpoint, checkpoint_key, checkpoint_of
+from counters_lambda.counting.run_logs import MOST_BYTES, ROWS, RunRow, is_bookkeeping, is_filled, scan_partition
 from dynamodb_counters._assumptions import CLOCKS, ONE_CLOCK
 from dynamodb_counters._fold.fold import Unfoldable, folded_alone, sums_of
 from dynamodb_counters._fold.layouts import group_of_item
@@ -46,59 +36,54 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
 
 
+EMULATOR_HEADER: Final = "x-counters-dev"  # In the answers of an emulator that alone counts its tables, not of AWS.
+ASKED_EVERY: Final = 5.0  # Seconds; a monotonic clock measures the time in between.
 _PAUSE: Final = 0.2  # A shard takes five requests per second.
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One shard; `parent` is "" if none is known any more."""
-
     id: str
-    parent: str
+    parent: str  # "" if none is known any more.
     is_open: bool
 
 
 def depth_of(shard: str, parents: Mapping[str, str]) -> int:
-    """How many generations of shards come before a shard: parents are delivered before children."""
+    """Return how many generations come before a shard: parents are delivered before children."""
     parent = parents.get(shard, "")
     return 1 + depth_of(parent, parents) if parent in parents else 0
 
 
 @dataclass(frozen=True, slots=True)
 class StreamReader:
-    """One stream. After `quiet_pages` empty ones an open shard is taken to have no more: nothing else shows it."""
-
     client: DynamoDBStreamsClient
     arn: str
     sleep: Callable[[float], None] = time.sleep
-    quiet_pages: int = 10
+    quiet_pages: int = 10  # After so many empty ones, an open shard is taken to have no more: nothing else shows it.
 
     def shards(self) -> list[Shard]:
-        """The shards that DynamoDB describes, those of the last 24 hours; parents before children."""
-        found: dict[str, Shard] = {}
-        more: Any = {}
+        """Return the shards that DynamoDB describes, those of the last 24 hours; parents before children."""
+        shards: dict[str, Shard] = {}
+        start: Any = {}
         while True:
-            described = self.client.describe_stream(StreamArn=self.arn, **more)["StreamDescription"]
+            described = self.client.describe_stream(StreamArn=self.arn, **start)["StreamDescription"]
             for shard in described["Shards"]:
                 is_open = "EndingSequenceNumber" not in shard.get("SequenceNumberRange", {})
-                found[shard["ShardId"]] = Shard(shard["ShardId"], shard.get("ParentShardId", ""), is_open)
+                shards[shard["ShardId"]] = Shard(shard["ShardId"], shard.get("ParentShardId", ""), is_open)
             if "LastEvaluatedShardId" not in described:
                 break
-            more = {"ExclusiveStartShardId": described["LastEvaluatedShardId"]}
-        parents = {shard.id: shard.parent for shard in found.values()}
-        return sorted(found.values(), key=lambda shard: depth_of(shard.id, parents))
+            start = {"ExclusiveStartShardId": described["LastEvaluatedShardId"]}
+        parents = {shard.id: shard.parent for shard in shards.values()}
+        return sorted(shards.values(), key=lambda shard: depth_of(shard.id, parents))
 
     def records(self, shard: str, after: str | None = None) -> Iterator[Record]:
-        """Those of a shard, all or from after a sequence number on.
-
-        All that are left, if the stream has forgotten that one.
-        """
-        asked: Any = {"StreamArn": self.arn, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON"}
+        """Yield those of a shard from after a sequence number on; all, if the stream has forgotten that one."""
+        request: Any = {"StreamArn": self.arn, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON"}
         begin = {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": stream_number(after)} if after else {}
         try:
-            iterator: str | None = self.client.get_shard_iterator(**asked | begin).get("ShardIterator")
+            iterator: str | None = self.client.get_shard_iterator(**request | begin).get("ShardIterator")
         except self.client.exceptions.TrimmedDataAccessException:
-            iterator = self.client.get_shard_iterator(**asked).get("ShardIterator")
+            iterator = self.client.get_shard_iterator(**request).get("ShardIterator")
         quiet = 0
         while iterator is not None and quiet < self.quiet_pages:
             page = self.client.get_records(ShardIterator=iterator)
@@ -116,37 +101,31 @@ def units_of(answer: Mapping[str, Any]) -> float:
     return float(answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
 
 
-def scan_page(table: Table, segment: int, segments: int, start: Any, **more: Any) -> Mapping[str, Any]:
-    """A page of a segment, strongly consistent unless asked otherwise; it says what it has consumed."""
-    request: Any = {"ConsistentRead": True, **more} | ({"ExclusiveStartKey": start} if start else {})
+def scan_page(table: Table, segment: int, segments: int, start: Any, **options: Any) -> Mapping[str, Any]:
+    """Return a page of a segment, strongly consistent unless options say otherwise, with what it has consumed."""
     place: Any = {"TableName": table.name, "Segment": segment, "TotalSegments": segments}
+    request = {"ConsistentRead": True, **options} | ({"ExclusiveStartKey": start} if start else {})
     return table.client.scan(ReturnConsumedCapacity="TOTAL", **place, **request)
 
 
 class ReadGroup(NamedTuple):
-    """A group as its items were read, and by shard, the last record that they have applied for certain."""
-
     items: list[Image]
-    applied: dict[str, str]
+    applied: dict[str, str]  # By shard, the last record that the items have applied for certain.
 
 
 def read_checkpoint(table: Table, shard: str) -> Checkpoint:
     return checkpoint_of(table.read_item(checkpoint_key(shard_digest(shard))))
 
 
-def read_groups(table: Table, wanted: Sequence[Lookup], shards: Iterable[str]) -> list[ReadGroup]:
+def read_groups(table: Table, places: Sequence[Lookup], shards: Iterable[str]) -> list[ReadGroup]:
     """Read groups after checkpoints: what a checkpoint covers, their items have applied."""
     through = {shard: read_checkpoint(table, shard).applied_through for shard in shards}
     names = {shard: Watermark(shard).name for shard in through}
-    found: list[ReadGroup] = []
-    for items in read_items(table, wanted, consistent=True):
+    groups: list[ReadGroup] = []
+    for items in read_items(table, places, consistent=True):
         marks = {shard: [sequence_of(item[name]) for item in items if name in item] for shard, name in names.items()}
-        found.append(ReadGroup(items, {shard: max([through[shard], *marks[shard]]) for shard in through}))
-    return found
-
-
-_END: Final = "end"
-_ITEMS: Final = "items"
+        groups.append(ReadGroup(items, {shard: max([through[shard], *marks[shard]]) for shard in through}))
+    return groups
 
 
 @dataclass(slots=True)
@@ -158,14 +137,16 @@ class _Segment:
     items: int = 0
     limit: int = 0
 
+    def adopt(self, page: Image) -> None:
+        self.page, self.items = int(page["page"]["N"]) + 1, int(page["items"]["N"])
+        self.start, self.is_done = dict(page["end"]["M"]) if "end" in page else None, "end" not in page
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A table that is scanned; `is_foreign` as of a `Change`."""
-
     table: Table
     key_names: tuple[str, ...]
-    is_foreign: bool | None = None
+    is_foreign: bool | None = None  # As of a `Change`.
 
 
 class LeftOver(Exception):  # noqa: N818 - no fault: the run begins anew
@@ -184,29 +165,21 @@ class Scan:
     page_items: int
     quarantine: Quarantine
     spend: Callable[[float], None]
-    _segments: list[_Segment] = field(default_factory=list)
 
     def rounds(self) -> Iterator[int]:
         """Read a page of each segment at a time, side by side; yield how many items were read."""
         count = self.segments * len(self.sources)
-        self._segments = [_Segment(number, limit=self.page_items) for number in range(count)]
-        self.table.each(self._resume, self._segments)
-        left = self._segments
-        while left:
-            left = [segment for segment in left if not segment.is_done]
-            yield sum(segment.items for segment in self._segments)
-            self.spend(sum(self.table.each(self._advance, left)))
+        segments = pending = [_Segment(number, limit=self.page_items) for number in range(count)]
+        self.table.each(self._resume, segments)
+        while pending:
+            pending = [segment for segment in pending if not segment.is_done]
+            yield sum(segment.items for segment in segments)
+            self.spend(sum(self.table.each(self._advance, pending)))
 
     def _resume(self, segment: _Segment) -> None:
-        pk = scan_key(self.run.id, segment.number, 0)[PK]["S"]
-        for last in self.table.last_of(pk, 1, ("page", _END, _ITEMS)):
-            self._adopt(segment, last)
-
-    def _adopt(self, segment: _Segment, page: Image) -> None:
-        segment.page = int(page["page"]["N"]) + 1
-        segment.items = int(page[_ITEMS]["N"])
-        segment.start = dict(page[_END]["M"]) if _END in page else None
-        segment.is_done = _END not in page
+        pk = scan_partition(self.run.id, segment.number)
+        for page in self.table.last_of(pk, 1, ("page", "end", "items")):
+            segment.adopt(page)
 
     def _advance(self, segment: _Segment) -> float:
         """Seal the next page of a segment; return the units that it took."""
@@ -219,7 +192,7 @@ class Scan:
             segment.start = answer["LastEvaluatedKey"]
             return units
         unfoldable: list[Unfoldable] = []
-        rows = pack_rows(self.rows(source, answer["Items"], unfoldable))
+        rows = run_logs.pack_rows(self.rows(source, answer["Items"], unfoldable))
         if len(rows) > MOST_BYTES:
             if segment.limit == 1:
                 raise BackfillError(f"an item contributes to too many groups: {len(rows)} bytes")
@@ -227,21 +200,22 @@ class Scan:
             return units
         for image in unfoldable:
             # Before the page that names them.
-            self.quarantine.keep_one(found_by(self.run.id), image, PROVISIONAL)
+            self.quarantine.keep_one(run_logs.found_by(self.run.id), image, PROVISIONAL)
         # With the number of items up to it; the last page of its segment, unless it says where that ends.
-        values = {"page": segment.page, _ITEMS: segment.items + len(answer["Items"]), ROWS: rows}
-        item = run_item(scan_key(self.run.id, segment.number, segment.page), values, self.table.clock())
+        values = {"page": segment.page, "items": segment.items + len(answer["Items"]), ROWS: rows}
+        key = run_logs.page_key(scan_partition(self.run.id, segment.number), f"{segment.page:08}")
+        item = run_logs.run_item(key, values, self.table.clock())
         if "LastEvaluatedKey" in answer:
-            item[_END] = {"M": answer["LastEvaluatedKey"]}
+            item["end"] = {"M": answer["LastEvaluatedKey"]}
         # Everybody goes on from the page that stands: two workers, or one that was killed and its successor.
         if self.table.write("put_item", **put_as_seen(self.table.name, item, {}, ())):
-            self._adopt(segment, item)
+            segment.adopt(item)
         else:
             self._resume(segment)
         return units + len(unfoldable) + write_units(item_bytes(item))
 
     def rows(self, source: Source, items: Sequence[Image], unfoldable: list[Unfoldable]) -> Iterator[RunRow]:
-        """What items contribute; what cannot be folded of them is added to `unfoldable`."""
+        """Yield what items contribute; what cannot be folded of them is added to `unfoldable`."""
         names = frozenset(self.run.names)
         for item in items:
             if not source.is_foreign and (is_bookkeeping(item) or is_filled(self.run, item)):
@@ -253,7 +227,7 @@ class Scan:
             keys = {name: item[name] for name in source.key_names}
             since, is_foreign, origin = self.run.since, source.is_foreign, source.table.name
             folded = folded_alone(self.plan, names, item, since, is_foreign=is_foreign, keys=keys, origin=origin)
-            digest = item_digest(keys, is_foreign=bool(source.is_foreign))
+            digest = run_logs.item_digest(keys, is_foreign=bool(source.is_foreign))
             waiting = folded.unfoldable if self.run.kind == "backfill" else ()
             lacking = [replace(image, image_name=f"{digest}#{image.image_name}") for image in waiting]
             unfoldable += lacking
@@ -262,15 +236,8 @@ class Scan:
             if self.run.kind == "verify" and not source.is_foreign and item.get(TYPE, {}).get("S") in names:
                 # A group is compared though nothing may contribute to it.
                 layout = self.plan.programs[item[TYPE]["S"]].layout
-                groups = [group_of_item(layout.declaration, one) for one in layout.images(item)]
+                groups = [group_of_item(layout.declaration, image) for image in layout.images(item)]
                 yield from (RunRow("", {(layout.name, group): {}}) for group in groups if group is not None)
-
-
-EMULATOR_HEADER: Final = "x-counters-dev"
-"""In each answer of an emulator that alone runs what counts its tables; AWS sends none."""
-
-ASKED_EVERY: Final = 5.0
-"""Seconds; a monotonic clock measures the time in between."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,12 +249,12 @@ class SourceTable(Source):
 
     @classmethod
     def described(cls, client: Any, streams: Any, arn: str) -> SourceTable:
-        known = client.describe_table(TableName=arn)["Table"]
-        if known.get("StreamSpecification", {}).get("StreamViewType") != "NEW_AND_OLD_IMAGES":
+        table = client.describe_table(TableName=arn)["Table"]
+        if table.get("StreamSpecification", {}).get("StreamViewType") != "NEW_AND_OLD_IMAGES":
             raise BackfillError(f"invalid source table {arn}: expected a stream of new and old images")
-        names = tuple(key["AttributeName"] for key in known["KeySchema"])
+        names = tuple(key["AttributeName"] for key in table["KeySchema"])
         # No heartbeat but its stream itself shows what is not logged yet.
-        return cls(table=Table(arn, client), key_names=names, stream=StreamReader(streams, known["LatestStreamArn"]))
+        return cls(table=Table(arn, client), key_names=names, stream=StreamReader(streams, table["LatestStreamArn"]))
 
     @property
     def _suffix(self) -> str:
@@ -298,10 +265,8 @@ class SourceTable(Source):
         return shard.endswith(self._suffix)
 
     def shards(self) -> list[Shard]:
-        return [
-            Shard(shard.id + self._suffix, shard.parent and shard.parent + self._suffix, shard.is_open)
-            for shard in self.stream.shards()
-        ]
+        end, shards = self._suffix, self.stream.shards()
+        return [Shard(shard.id + end, shard.parent and shard.parent + end, shard.is_open) for shard in shards]
 
     def has_more(self, shard: str, logged: str, since: float, until: float) -> bool:
         """Whether a shard holds records of a time that come after the last one logged."""
@@ -314,11 +279,9 @@ class SourceTable(Source):
 
 
 class Feeds(NamedTuple):
-    """The table's own stream, and the source table if there is one, by clocks that differ by less than `clocks`."""
-
     stream: StreamReader
     source: SourceTable | None = None
-    clocks: float = CLOCKS
+    clocks: float = CLOCKS  # Any two differ by less.
 
     def shards(self) -> list[Shard]:
         return [*self.stream.shards(), *(self.source.shards() if self.source is not None else ())]
@@ -336,7 +299,6 @@ class Feeds(NamedTuple):
         return Origins(table.name, None if self.source is None else self.source.table.name)
 
     def tables(self, table: Table) -> tuple[Source, ...]:
-        """Tables to scan: that of the counts, and the source table."""
         own = Source(table, (PK, SK), is_foreign=None if self.source is None else False)
         return (own,) if self.source is None else (own, self.source)
 
@@ -361,8 +323,7 @@ class ServiceTime:
     """The time in the headers of DynamoDB's answers, by which records are created; the local time if they have none."""
 
     def __init__(self, table: Table, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._table = table
-        self._monotonic = monotonic
+        self._table, self._monotonic = table, monotonic
         self._ahead = self._asked_at = -math.inf
 
     def __call__(self) -> float:

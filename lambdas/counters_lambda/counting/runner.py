@@ -18,40 +18,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from decimal import localcontext
+from itertools import chain
 from typing import Any, ClassVar, Final, Literal, Self, TypeAlias
 
-from counters_lambda.counting.checkpoints import Checkpoints
-from counters_lambda.counting.commit import Committer, Pruner
+from counters_lambda.counting import run_logs
+from counters_lambda.counting.commit import Checkpoints, Committer
 from counters_lambda.counting.counted_names import plan_of
 from counters_lambda.counting.feeds import Feeds, LeftOver, Scan, ServiceTime, Shard, depth_of, feeds_of
-from counters_lambda.counting.run_logs import (
-    ONLY_SHARD,
-    ROWS,
-    RunRow,
-    beat_key,
-    found_by,
-    log_key,
-    run_item,
-    run_key,
-    scan_key,
-    unpack_rows,
-)
-from dynamodb_counters._assumptions import (
-    CLOCKS,
-    FRESH,
-    KNOWN_AT_ONCE,
-    LINEAGE_KEPT,
-    ONE_CLOCK,
-    RUN_OPEN_AFTER,
-    SETTLED_AFTER,
-)
+from counters_lambda.counting.run_logs import ONLY_SHARD, RunRow, run_item, run_key
+from dynamodb_counters._assumptions import CLOCKS, FRESH, KNOWN_AT_ONCE, LINEAGE_KEPT, RUN_OPEN_AFTER, SETTLED_AFTER
 from dynamodb_counters._declarations.groups import Key
 from dynamodb_counters._fold.fold import Sums
 from dynamodb_counters._fold.layouts import GroupRef, ItemLayout
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import NEW
 from dynamodb_counters._items.conversions import EXACT, Number
-from dynamodb_counters._items.schema import PK, put_as_seen, read_fields, typed_values
+from dynamodb_counters._items.schema import put_as_seen, read_fields, typed_values
 from dynamodb_counters._quarantine import RETENTION, Quarantine, quarantine_key
 from dynamodb_counters._registry import Registry, Run, founded_registry
 from dynamodb_counters._table import Table
@@ -65,31 +47,33 @@ DRAINING: Final = "draining"
 COMPARING: Final = "comparing"
 COMPLETE: Final = "complete"
 VOID: Final = "void"
+ROUNDS: Final = 5  # Times that a run begins, or reads its groups, because shards were split meanwhile.
+SPLITTING: Final = "the table's stream is splitting its shards all the time: try again later"
+MOST_HELD: Final = 500_000  # Changed items, or groups, that are held at a time.
+_POLL: Final = 2.0
+_MOST_BEATS: Final = 1000  # While shards wait, each time twice as many: random keys seldom meet a shard that owns few.
+_LAST_PAGES: Final = 25  # A batch that is delivered again in parts may have written the last ones.
+
+Totals: TypeAlias = dict[GroupRef, dict[str, Number]]
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a run is: seconds, items, shards, entries or groups of the phase that are done; total 0 if unknown."""
-
     phase: str
     run: str
-    done: int = 0
-    total: int = 0
-    units: float = 0.0
-    """Capacity units consumed by this process."""
+    done: int = 0  # Seconds, items, shards, entries or groups of the phase.
+    total: int = 0  # 0 if unknown.
+    units: float = 0.0  # Capacity units consumed by this process.
 
 
 @dataclass(slots=True)
 class Lineage:
-    """All shards met so far: DynamoDB forgets them after a day."""
-
-    parents: dict[str, str] = field(default_factory=dict)
+    parents: dict[str, str] = field(default_factory=dict)  # Of all shards so far: DynamoDB forgets them after a day.
     open: frozenset[str] = frozenset()
 
-    def meet(self, shards: Iterable[Shard]) -> None:
-        known = list(shards)
-        self.parents |= {shard.id: shard.parent or self.parents.get(shard.id, "") for shard in known}
-        self.open = frozenset(shard.id for shard in known if shard.is_open)
+    def meet(self, shards: Collection[Shard]) -> None:
+        self.parents |= {shard.id: shard.parent or self.parents.get(shard.id, "") for shard in shards}
+        self.open = frozenset(shard.id for shard in shards if shard.is_open)
 
     @property
     def in_order(self) -> list[str]:
@@ -97,7 +81,7 @@ class Lineage:
         return sorted((*self.parents, ONLY_SHARD), key=lambda shard: depth_of(shard, self.parents))
 
     def waiting(self, acknowledged: Mapping[str, bool]) -> list[str]:
-        """Open shards of which neither they nor a shard they came out of has acknowledged."""
+        """Return the open shards of which neither they nor a shard they came out of has acknowledged."""
 
         # Without the latter, shards that go on splitting would never have acknowledged all.
         def is_done(shard: str) -> bool:
@@ -118,28 +102,16 @@ class State:
     parts: int = 1
 
     def values(self) -> dict[str, Any]:
-        names = (each.name for each in fields(self) if each.name not in ("run", "lineage"))
-        return {
-            "kind": self.run.kind,
-            "since": self.run.since,
-            "names": json.dumps(self.run.names),
-            "shards": json.dumps([self.lineage.parents, sorted(self.lineage.open)]),
-            **{name: getattr(self, name) for name in names},
-        }
+        run, shards = self.run, [self.lineage.parents, sorted(self.lineage.open)]
+        texts = {"names": json.dumps(run.names), "shards": json.dumps(shards)}
+        own = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ("run", "lineage")}
+        return {"kind": run.kind, "since": run.since, **texts, **own}
 
     @classmethod
     def of(cls, run: str, item: Mapping[str, Any]) -> State:
         parents, is_open = json.loads(item["shards"]["S"])
         begun = Run(run, item["kind"]["S"], int(item["since"]["N"]), tuple(json.loads(item["names"]["S"])))
         return cls(begun, lineage=Lineage(parents, frozenset(is_open)), **read_fields(cls, item))
-
-
-Totals: TypeAlias = dict[GroupRef, dict[str, Number]]
-
-MOST_HELD: Final = 500_000
-"""Changed items, or groups, that are held at a time."""
-
-_MORE: Final = 4
 
 
 @dataclass(slots=True)
@@ -152,24 +124,23 @@ class Pages:
     lineage: Lineage
 
     def scanned(self) -> Iterator[RunRow]:
-        """Each item that contributed when it was read, or would have."""
+        """Yield each item that contributed when it was read, or would have."""
         for segment in range(self.segments):
-            for page in self.table.partition(scan_key(self.run.id, segment, 0)[PK]["S"]):
-                yield from unpack_rows(page[ROWS]["B"])
+            for page in self.table.partition(run_logs.scan_partition(self.run.id, segment)):
+                yield from run_logs.rows_of(page)
 
     def logged(self) -> Iterator[tuple[str, RunRow]]:
-        """Each logged change with its shard, some of them repeatedly; parents before children."""
+        """Yield each logged change with its shard, some of them repeatedly; parents before children."""
         for shard in self.lineage.in_order:
-            for page in self.table.partition(log_key(self.run.id, shard)[PK]["S"]):
-                for change in unpack_rows(page[ROWS]["B"]):
-                    yield shard, change
+            for page in self.table.partition(run_logs.log_partition(self.run.id, shard)):
+                yield from ((shard, change) for change in run_logs.rows_of(page))
 
-    def last_logged(self, shard: str, most: int) -> list[Any]:
-        """The last pages that a shard has put into the log, without their rows."""
-        return list(self.table.last_of(log_key(self.run.id, shard)[PK]["S"], most, ("created", "beats", "last")))
+    def last_logged(self, shard: str, limit: int) -> list[Any]:
+        pk = run_logs.log_partition(self.run.id, shard)
+        return list(self.table.last_of(pk, limit, ("created", "beats", "last")))
 
     def added(self) -> Iterator[tuple[str, RunRow]]:
-        """Each change that a verification has logged, once; batches are delivered, and logged, again."""
+        """Yield each change that a verification has logged, once; batches are delivered, and logged, again."""
         through: dict[str, str] = {}
         for shard, change in self.logged():
             if change.sequence > through.get(shard, ""):
@@ -178,19 +149,19 @@ class Pages:
 
 
 def first_changes(pages: Pages, part: int, parts: int) -> dict[str, tuple[str, RunRow]]:
-    """The first change after the cut of each item that changed, and its shard, by the item's digest."""
-    found: dict[str, tuple[str, RunRow]] = {}
+    """Return the first change after the cut of each item that changed, and its shard, by the item's digest."""
+    changes: dict[str, tuple[str, RunRow]] = {}
     depths = {shard: depth_of(shard, pages.lineage.parents) for shard in pages.lineage.in_order}
     for shard, change in pages.logged():
         if change.digest and part_of(change.digest, parts) == part:
-            there, first = found.setdefault(change.digest, (shard, change))
-            if (depths[shard], change.sequence) < (depths[there], first.sequence):
-                found[change.digest] = shard, change
-    return found
+            origin, first = changes.setdefault(change.digest, (shard, change))
+            if (depths[shard], change.sequence) < (depths[origin], first.sequence):
+                changes[change.digest] = shard, change
+    return changes
 
 
 def contributions(pages: Pages, part: int, parts: int) -> Iterator[Sums]:
-    """Contributions of each item of a part at the cut."""
+    """Yield the contributions of each item of a part at the cut."""
     changed = first_changes(pages, part, parts)
     for item in pages.scanned():
         if item.digest not in changed and part_of(item.digest, parts) == part:
@@ -200,26 +171,22 @@ def contributions(pages: Pages, part: int, parts: int) -> Iterator[Sums]:
 
 
 def withheld(pages: Pages) -> Iterator[tuple[Key, Key | None]]:
-    """The keys of the entries that hold what could not be folded of items as they were at the cut."""
-    # Each with that of the scan for the same image or row: where the run let that one wait before it knew of a change
-    # of the item, it stands for both.
-    parts, found = _item_parts(pages), found_by(pages.run.id)
+    """Yield the keys of the entries that hold what could not be folded of items as they were at the cut."""
+    # Each with that of the scan for the same image, or row of a chunk: where the run let that one wait before it knew
+    # of a change of the item, it stands for both.
+    parts, scan = _item_parts(pages), run_logs.found_by(pages.run.id)
     for part in range(parts):
         changed, scanned = first_changes(pages, part, parts), dict[tuple[str, str], Key]()
         for item in pages.scanned():
             if item.entries and part_of(item.digest, parts) == part:
-                keys = {(item.digest, _image(one)): quarantine_key(found, one) for one in item.entries}
+                keys = {(item.digest, entry[entry.index(NEW) :]): quarantine_key(scan, entry) for entry in item.entries}
                 if item.digest in changed:
                     scanned |= keys
                 else:
                     yield from ((key, None) for key in keys.values())
         for digest, (shard, change) in changed.items():
-            yield from ((quarantine_key(shard, one), scanned.get((digest, _image(one)))) for one in change.entries)
-
-
-def _image(entry: str) -> str:
-    """The image, and the row of a chunk, that an entry holds."""
-    return entry[entry.index(NEW) :]
+            for entry in change.entries:
+                yield quarantine_key(shard, entry), scanned.get((digest, entry[entry.index(NEW) :]))
 
 
 def _item_parts(pages: Pages) -> int:
@@ -227,75 +194,54 @@ def _item_parts(pages: Pages) -> int:
 
 
 def sum_up(contributed: Iterable[Sums], part: int, parts: int) -> Totals | None:
-    """The sums of a part's groups; None if they do not fit into memory."""
-    sums: Totals = {}
+    """Return the sums of a part's groups; None if they do not fit into memory."""
+    totals: Totals = {}
     with localcontext(EXACT):
-        for each in contributed:
-            for ref, measures in each.items():
-                if parts > 1 and part_of(repr(ref), parts) != part:
-                    continue
-                known = sums.setdefault(ref, {})
-                if len(sums) > MOST_HELD:
-                    return None
-                for name, number in measures.items():
-                    known[name] = known.get(name, 0) + number
-    return sums
+        for ref, measures in chain.from_iterable(sums.items() for sums in contributed):
+            if parts > 1 and part_of(repr(ref), parts) != part:
+                continue
+            total = totals.setdefault(ref, {})
+            if len(totals) > MOST_HELD:
+                return None
+            for name, number in measures.items():
+                total[name] = total.get(name, 0) + number
+    return totals
 
 
 def part_of(text: str, parts: int) -> int:
-    """Which of some equal parts; a part of four times as many lies within one of these."""
+    """Return in which of so many equal parts a text is; a part of four times as many lies within one of these."""
     return zlib.crc32(text.encode()) * parts >> 32
 
 
-def baselines(pages: Pages, done: int, parts: int) -> Iterator[tuple[int, int, Totals]]:
-    """The baselines of all groups, in so many parts that each fits into memory: part, parts, sums."""
+def baselines(pages: Pages, part: int, parts: int) -> Iterator[tuple[int, int, Totals]]:
+    """Yield the baselines of all groups from a part on, in so many that each fits into memory: part, parts, sums."""
     items = _item_parts(pages)
-    part = done
     while part < parts:
-        every = (each for number in range(items) for each in contributions(pages, number, items))
-        sums = sum_up(every, part, parts)
+        sums = sum_up((sums for number in range(items) for sums in contributions(pages, number, items)), part, parts)
         if sums is None:
-            part, parts = part * _MORE, parts * _MORE
+            part, parts = part * 4, parts * 4
         else:
             yield part, parts, sums
             part += 1
 
 
 def committer_of(table: Table) -> Committer:
-    return Committer(table, Quarantine(table, RETENTION), Pruner(table, Checkpoints(table, table)))
-
-
-ROUNDS: Final = 5
-"""Times that a run begins, or reads its groups, because shards were split meanwhile."""
-
-SPLITTING: Final = "the table's stream is splitting its shards all the time: try again later"
-
-_POLL: Final = 2.0
-_MOST_BEATS: Final = 1000
-"""While shards wait, each time twice as many: random keys seldom meet a shard that owns few."""
-_LAST_PAGES: Final = 25
-"""A batch that is delivered again in parts may have written the last ones."""
+    return Committer(table, Quarantine(table, RETENTION), Checkpoints(table, table), None)
 
 
 @dataclass(kw_only=True)
 class Work:
-    """Work on a table, by DynamoDB's time, `now`, that reads all of it."""
-
     table: Table
-    now: Callable[[], float]
+    now: Callable[[], float]  # DynamoDB's time.
     names: Collection[str] = ()
-    run: str = ""
-    """The run that it works on, as soon as that is open."""
+    run: str = ""  # The run that it works on, as soon as that is open.
     segments: int = 4
     units_per_second: float | None = None
-    fresh: float = FRESH + CLOCKS
-    """Seconds after which nobody relies on what an entry of the registry was before."""
-    folded: float = SETTLED_AFTER + CLOCKS
-    """Seconds after which no invocation folds what it found in the registry before."""
+    fresh: float = FRESH + CLOCKS  # Seconds after which nobody relies on what an entry of the registry was before.
+    folded: float = SETTLED_AFTER + CLOCKS  # Seconds after which no invocation folds what the registry was before.
     _units: float = 0.0
 
     def _spend(self, units: float) -> None:
-        """Note consumed units, and wait until that many may have been consumed."""
         self._units += units
         if self.units_per_second is not None:
             self.table.sleep(units / self.units_per_second)
@@ -307,8 +253,8 @@ class Work:
             yield self._step(phase, now - begun, moment - begun)
             self.table.sleep(min(pause, moment - now + 0.1))
 
-    def _step(self, phase: str, done: float, total: float) -> Progress:
-        return Progress(phase, self.run, int(done), int(total), self._units)
+    def _step(self, phase: str, count: float, total: float) -> Progress:
+        return Progress(phase, self.run, int(count), int(total), self._units)
 
 
 @dataclass(kw_only=True)
@@ -318,11 +264,9 @@ class Runner(Work, ABC):
     feeds: Feeds
     page_items: int = 2000
     open_after: float = RUN_OPEN_AFTER
-    outlives: float = 0.0
-    """Seconds for which what Lambda has given up on may still be counted; before a repair adds, it waits so long."""
+    outlives: float = 0.0  # Seconds that a repair waits: what Lambda has given up on may be counted for so long.
     state: State = field(init=False)
-    _by: Plan = field(init=False)
-    """What counts the names that it looks at."""
+    _by: Plan = field(init=False)  # What counts the names that it looks at.
 
     _kind: ClassVar[Literal["backfill", "verify"]]
     _dropped: ClassVar[str] = "run {} is void: what it looks at is not counted any more"
@@ -331,10 +275,10 @@ class Runner(Work, ABC):
     def of_table(cls, table: Table, streams: Any, now: Callable[[], float] | None = None, **options: Any) -> Self:
         """Make what works on a run with what its table says; `now` is DynamoDB's time if not its own."""
         feeds = feeds_of(table, streams)
-        if feeds.clocks == ONE_CLOCK:
-            # Readers have the same copy for as long as anywhere.
-            options |= {"open_after": KNOWN_AT_ONCE, "fresh": FRESH + ONE_CLOCK, "folded": KNOWN_AT_ONCE}
-            options["outlives"] = 0.0
+        if feeds.clocks != CLOCKS:
+            # In the emulator. Readers have the same copy for as long as anywhere.
+            options |= {"open_after": KNOWN_AT_ONCE, "folded": KNOWN_AT_ONCE, "outlives": 0.0}
+            options["fresh"] = FRESH + feeds.clocks
         return cls(table=table, feeds=feeds, now=now or ServiceTime(table), **options)
 
     def steps(self) -> Iterator[Progress]:
@@ -386,8 +330,6 @@ class Runner(Work, ABC):
     def _also(self) -> list[Any]:
         return [{"Put": {"TableName": self.table.name, "Item": self._item()}}]
 
-    # Opening
-
     def _find(self) -> None:
         item = self.table.read_item(run_key(self.run))
         if not item:
@@ -417,20 +359,17 @@ class Runner(Work, ABC):
         raise BackfillError("the table's registry changes all the time: try again later")
 
     def _begin(self, opened: float, names: Collection[str]) -> Run:
-        """A new run, which begins when every process knows of it."""
-        name = f"{self._kind[0]}{secrets.token_hex(8)}"
-        run = Run(name, self._kind, math.ceil(opened + self.open_after), tuple(names))
+        run_id = f"{self._kind[0]}{secrets.token_hex(8)}"
+        run = Run(run_id, self._kind, math.ceil(opened + self.open_after), tuple(names))
         self.state = State(run, OPENING, self.segments, opened)
         self.state.lineage.meet(self.feeds.shards())
         return run
 
     def _same_shards(self) -> bool:
         """Whether no shard began near the cut, where the clocks of two shards could disagree about it."""
-        known = set(self.state.lineage.parents)
+        before = set(self.state.lineage.parents)
         self.state.lineage.meet(self.feeds.shards())
-        return set(self.state.lineage.parents) == known
-
-    # Scanning and draining
+        return set(self.state.lineage.parents) == before
 
     def _require_open(self) -> None:
         """Give up a run that is not open any more; return if another process has completed it."""
@@ -448,18 +387,11 @@ class Runner(Work, ABC):
         return plan
 
     def _scan(self) -> Iterator[Progress]:
-        plan = self._plan()
+        plan, table, state = self._plan(), self.table, self.state
         declared = [program.layout.declaration for program in plan.programs.values()]
-        scan = Scan(
-            table=self.table,
-            sources=self.feeds.tables(self.table),
-            run=self.state.run,
-            plan=plan,
-            segments=self.state.segments,
-            page_items=self.page_items,
-            quarantine=Quarantine(self.table, RETENTION, self.feeds.origins(self.table).ttl_of(declared)),
-            spend=self._spend,
-        )
+        quarantine = Quarantine(table, RETENTION, self.feeds.origins(table).ttl_of(declared))
+        sources = self.feeds.tables(table)
+        scan = Scan(table, sources, state.run, plan, state.segments, self.page_items, quarantine, self._spend)
         total = sum(table.get("ItemCount", 0) for table in self._described())
         try:
             for scanned in scan.rounds():
@@ -467,20 +399,19 @@ class Runner(Work, ABC):
                     self._describe()
                 yield self._step(SCANNING, scanned, max(total, scanned))
         except LeftOver as name:
-            # Stale from now on, it is emptied first.
-            self._void()
+            self._void()  # Stale from now on, it is emptied first.
             raise BackfillError(f"{name} was counted in before it was registered: run it again") from None
         if self.state.phase == SCANNING:
             self.state.ended_at = self.now()
         self._enter(SCANNING, DRAINING)
 
     def _described(self) -> list[Mapping[str, Any]]:
-        """What DynamoDB says of the tables, up to six hours late."""
+        """Return what DynamoDB says of the tables, up to six hours late."""
         tables = [source.table for source in self.feeds.tables(self.table)]
         return [table.client.describe_table(TableName=table.name)["Table"] for table in tables]
 
     def _wait_for_log(self, has_passed: Callable[[str], bool]) -> Iterator[Progress]:
-        """Wait until every shard has logged what is asked for, or another process is done with it."""
+        """Wait until every shard has logged what it is to, or another process is done with it."""
         phase, beats_at, beats = self.state.phase, -math.inf, 1
         acknowledged: dict[str, bool] = {}
         while True:
@@ -502,7 +433,11 @@ class Runner(Work, ABC):
             yield self._step(self.state.phase, count - len(waiting), count)
             if self.now() > beats_at + 10 * _POLL:
                 beats_at, beats = self.now(), min(2 * beats, _MOST_BEATS)
-                self._beat(max(2 * len(waiting), beats))
+                for _ in range(max(2 * len(waiting), beats)):
+                    # Items of random keys: idle shards get something to log.
+                    key = run_logs.beat_key(self.state.run.id, secrets.token_hex(8))
+                    self.table.client.put_item(TableName=self.table.name, Item=run_item(key, {}, self.table.clock()))
+                    self._spend(1.0)
             self.table.sleep(_POLL)
 
     def _has_passed(self, shard: str) -> bool:
@@ -515,16 +450,8 @@ class Runner(Work, ABC):
         return any(float(page["created"]["N"]) > end or page["beats"]["N"] != "0" for page in last)
 
     def _has_passed_in_own_table(self, moment: float, shard: str) -> bool:
-        """Whether a shard has logged a record from then on, if it is of the table of the counts."""
         last = self._pages().last_logged(shard, 1)
         return bool(self.feeds.is_foreign(shard)) or any(float(page["created"]["N"]) >= moment for page in last)
-
-    def _beat(self, count: int) -> None:
-        """Change items of random keys: idle shards get something to log."""
-        for _ in range(count):
-            item = run_item(beat_key(self.state.run.id, secrets.token_hex(8)), {}, self.table.clock())
-            self.table.client.put_item(TableName=self.table.name, Item=item)
-            self._spend(1.0)
 
     def _layout(self, ref: GroupRef) -> ItemLayout:
         return self._by.programs[ref[0]].layout
@@ -533,15 +460,13 @@ class Runner(Work, ABC):
         segments = self.state.segments * len(self.feeds.tables(self.table))
         return Pages(self.table, self.state.run, segments, self.state.lineage)
 
-    # The run's item
-
     def _item(self) -> dict[str, Any]:
         return run_item(run_key(self.state.run.id), self.state.values(), self.table.clock())
 
     def _write(self, phase: str) -> bool:
         """Write the run's item if it is in a phase still."""
-        seen = typed_values({"phase": phase})
-        return self.table.write("put_item", **put_as_seen(self.table.name, self._item(), seen, seen))
+        before = typed_values({"phase": phase})
+        return self.table.write("put_item", **put_as_seen(self.table.name, self._item(), before, before))
 
     def _enter(self, before: str, phase: str) -> None:
         """Go from one phase to another, unless another process has brought the run further."""
@@ -557,11 +482,11 @@ class Runner(Work, ABC):
         self._enter(self.state.phase, self.state.phase)
 
     def _reload(self) -> None:
-        known = State.of(self.state.run.id, self.table.read_item(run_key(self.state.run.id)))
-        if known.phase == VOID:
-            raise BackfillError(f"run {self.state.run.id} is void: another process gave it up")
-        known.lineage.parents |= self.state.lineage.parents
-        self.state = known
+        state = State.of(self.state.run.id, self.table.read_item(run_key(self.state.run.id)))
+        if state.phase == VOID:
+            raise BackfillError(f"run {state.run.id} is void: another process gave it up")
+        state.lineage.parents |= self.state.lineage.parents
+        self.state = state
 
     def _void(self) -> None:
         """Give a run up; BackfillError if another process has done so, nothing if it is complete."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from counters_lambda.counting.batch import intake
-from counters_lambda.counting.checkpoints import Checkpoint, Checkpoints
+from counters_lambda.counting.commit import Checkpoint, Checkpoints
 from dynamodb_counters import Aggregate, Count, Event
 from dynamodb_counters._assumptions import SETTLED_AFTER
 from dynamodb_counters._fold.fold import fold
