@@ -275,8 +275,8 @@ def all_doors() -> list[Door]:
 
 def _reached(stack: ExitStack, client: MemoryTable, environment: Mapping[str, str]) -> None:
     stack.enter_context(patch.dict(os.environ, environment))
-    for module in ("_counters", "_table", "handlers.ingest_queue"):
-        stack.enter_context(patch(f"dynamodb_counters.{module}.make_client", lambda *_: client))
+    for module in ("dynamodb_counters._counters", "dynamodb_counters._table", "counters_lambda.handlers.ingest_queue"):
+        stack.enter_context(patch(f"{module}.make_client", lambda *_: client))
 
 
 def _counted() -> MemoryTable:
