@@ -5,26 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final, TextIO
 
-from dynamodb_counters._tiers import DAY, HOUR, MINUTE
+from dynamodb_counters._tiers import DAY, HOUR, MINUTE, utc
 
-_LIKELY: Final = re.compile(r"[^ -~]")
-"""All but the ASCII that prints: few characters are left to look at."""
-
-_MOST_FRACTION: Final = 4
-_NUMBER_TYPES: Final = (int, float, Decimal, type(None))
+_LIKELY: Final = re.compile(r"[^ -~]")  # All but the ASCII that prints: few characters are left to look at.
+_NUMBERS: Final = (int, float, Decimal, type(None))
 
 
 def visible(text: str) -> str:
-    r"""Text with what does not just print escaped.
+    r"""Return a text with what does not just print escaped.
 
     >>> print(visible("/é\x1b]0;x\x07\n"))
     /é\x1b]0;x\x07\n
     """
-    return _LIKELY.sub(lambda one: one[0] if one[0].isprintable() else one[0].encode("unicode_escape").decode(), text)
+    return _LIKELY.sub(lambda hit: hit[0] if hit[0].isprintable() else hit[0].encode("unicode_escape").decode(), text)
 
 
 def print_line(stream: TextIO, text: str, begin: str = "", end: str = "\n") -> None:
@@ -34,12 +30,12 @@ def print_line(stream: TextIO, text: str, begin: str = "", end: str = "\n") -> N
 
 
 def number(value: Any) -> str:
-    """A number with thousands separated, and no more decimals than help; a dash for none."""
+    """Return a number with thousands separated, and no more decimals than help; a dash for none."""
     if value is None:
         return "-"
     if isinstance(value, int):
         return f"{value:,}"
-    rounded = round(Decimal(value), _MOST_FRACTION)
+    rounded = round(Decimal(value), 4)
     return f"{rounded:,f}".rstrip("0").rstrip(".") if rounded % 1 else f"{int(rounded):,}"
 
 
@@ -48,15 +44,14 @@ def counted(count: int, singular: str, plural: str = "") -> str:
 
 
 def stamp(seconds: float) -> str:
-    """A moment: ISO 8601 in UTC."""
-    return datetime.fromtimestamp(round(seconds), UTC).isoformat().replace("+00:00", "Z")
+    return utc(round(seconds)).isoformat().replace("+00:00", "Z")
 
 
 def span(seconds: float) -> str:
-    """A length of time in its two greatest units: 1 d 1 h."""
-    rest, parts = round(seconds), list[tuple[int, str]]()
+    """Return a length of time in its two greatest units: 1 d 1 h."""
+    remaining, parts = round(seconds), list[tuple[int, str]]()
     for unit, length in (("d", DAY), ("h", HOUR), ("min", MINUTE), ("s", 1)):
-        times, rest = divmod(rest, length)
+        times, remaining = divmod(remaining, length)
         parts += [(times, unit)] if times or parts else []
     return " ".join(f"{times} {unit}" for times, unit in parts[:2] if times) or "0 s"
 
@@ -66,21 +61,21 @@ def group_text(values: Mapping[str, object]) -> str:
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Rows by the names of their columns, those of numbers to the right; nothing if there are none."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    numeric = [all(isinstance(row.get(name), _NUMBER_TYPES) for row in rows) for name in names]
-    cells = [[visible(name) for name in names], *([_cell(row.get(name)) for name in names] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    cells.insert(1, ["-" * width for width in widths])
-    aligned = (
-        [f"{text:{'>' if right else '<'}{width}}" for text, width, right in zip(row, widths, numeric, strict=True)]
-        for row in cells
-    )
-    return ["  ".join(row).rstrip() for row in aligned] if rows else []
+    """Return rows by the names of their columns, those of numbers to the right; nothing if there are none."""
+    if not rows:
+        return []
+    columns = list[list[str]]()
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = [row.get(name) for row in rows]
+        cells = [visible(name), *map(_cell, values)]
+        width, side = max(map(len, cells)), ">" if all(isinstance(value, _NUMBERS) for value in values) else "<"
+        cells.insert(1, "-" * width)
+        columns.append([f"{cell:{side}{width}}" for cell in cells])
+    return ["  ".join(line).rstrip() for line in zip(*columns, strict=True)]
 
 
 def pairs(values: Mapping[str, Any]) -> list[str]:
-    """Names and what they are; the members of an object by both names."""
+    """Return names and what they are; the members of an object by both names."""
     flat = dict[str, Any]()
     for name, value in values.items():
         flat |= {f"{name} {key}": own for key, own in value.items()} if isinstance(value, Mapping) else {name: value}
@@ -90,7 +85,7 @@ def pairs(values: Mapping[str, Any]) -> list[str]:
 def _cell(value: Any) -> str:
     if isinstance(value, Mapping | list | tuple):
         value = group_text(value) if isinstance(value, Mapping) else ", ".join(value)
-    return number(value) if isinstance(value, _NUMBER_TYPES) and not isinstance(value, bool) else visible(str(value))
+    return number(value) if isinstance(value, _NUMBERS) and not isinstance(value, bool) else visible(str(value))
 
 
 @contextmanager
@@ -99,24 +94,24 @@ def progress_on(stream: TextIO, clock: Callable[[], float], *, is_brief: bool = 
 
     Elsewhere in a line a minute; of brief work, after 10 s.
     """
-    phase, began, before, told_at, is_live = "", clock(), 0, clock(), stream.isatty()
+    phase, began, start, printed_at, is_live = "", clock(), 0, clock(), stream.isatty()
     pause = 1 / 4 if is_live else 10.0 if is_brief else 60.0
 
-    def show(name: str, done: int, total: int, *, unit: str = "", consumed: float = 0.0) -> None:
-        nonlocal phase, began, before, told_at
+    def show(name: str, count: int, total: int, *, unit: str = "", consumed: float = 0.0) -> None:
+        nonlocal phase, began, start, printed_at
         now, is_new = clock(), name != phase
         if is_new:
             if phase and is_live:
                 stream.write("\n")
-            phase, began, before = name, now, done
-        if now < told_at + pause and not (is_new and (is_live or not is_brief)):
+            phase, began, start = name, now, count
+        if now < printed_at + pause and not (is_new and (is_live or not is_brief)):
             return
-        told_at = now
-        far = f"{number(done)}{f' of {number(total)}' if total else ''} {unit}".rstrip()
-        seconds = (now - began) * (total - done) / (done - before) if total and done > before else 0.0
-        left, units = f"{span(seconds)} left" if round(seconds) else "", f"{consumed:,.0f} units" if consumed else ""
-        line = f"{name}: {', '.join(filter(None, (far, left, units)))}"
-        print_line(stream, line, *(("\r", "\x1b[K") if is_live else ()))
+        printed_at = now
+        parts = [f"{number(count)}{f' of {number(total)}' if total else ''} {unit}".rstrip()]
+        seconds = (now - began) * (total - count) / (count - start) if total and count > start else 0.0
+        parts += [f"{span(seconds)} left"] if round(seconds) else []
+        parts += [f"{consumed:,.0f} units"] if consumed else []
+        print_line(stream, f"{name}: {', '.join(parts)}", *(("\r", "\x1b[K") if is_live else ()))
 
     try:
         yield show
