@@ -13,7 +13,7 @@ _PROJECT: Final = Path(__file__).resolve().parents[1]
 # A clone is enough, as for app.py: the two source roots need not be installed.
 sys.path[:0] = [str(_PROJECT / root) for root in ("infra", "lambdas")]
 
-from counters_cli.emulator import CdkError, EmulatorError  # noqa: E402
+from counters_cli.emulator import EmulatorError  # noqa: E402
 from demo.options import InputError, Setup, parse_options  # noqa: E402
 from demo.terminal import Progress  # noqa: E402
 
@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
 
     try:
         return run(setup)
-    except (InputError, CdkError, EmulatorError) as error:
+    except (InputError, EmulatorError) as error:
         said = [*getattr(error, "lines", ()), f"demo: error: {error}"]
         print("\n".join(said), file=sys.stderr)
         return 2 if isinstance(error, InputError) else 1

@@ -46,7 +46,7 @@ class Deployment:
 def deployed(progress: Progress, stacks: Sequence[str], max_seconds: int) -> Iterator[Deployment]:
     """Deploy stacks to an emulator that kills each aggregator once; nothing is left after `max_seconds`."""
     progress("starting the emulator")
-    with Emulator.start(max_seconds=max_seconds, server=(_KILLING, SERVER)) as emulator:
+    with Emulator.start(_KILLING, SERVER, max_seconds=max_seconds) as emulator:
         cdk.bootstrap(emulator)
         progress(f"deploying to {emulator.endpoint_url} with the CDK CLI")
         app = f"python3 app.py {' '.join(stacks)}"

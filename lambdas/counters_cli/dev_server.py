@@ -32,7 +32,7 @@ _CREDENTIAL: Final = re.compile(r"Credential=([^/,]*)/")
 
 
 def refusal(scope: Mapping[str, Any], key: str) -> str:
-    """Why a request is refused; "" if it is not."""
+    """Return why a request is refused; "" if it is not."""
     headers = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
     hosts = [value for name, value in headers if name == "host"]
     if len(hosts) != 1 or not _HERE.fullmatch(hosts[0]):
@@ -43,25 +43,26 @@ def refusal(scope: Mapping[str, Any], key: str) -> str:
         return ""
     query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
     # Functions sign with their account's id, roles with a key of their own: the session token of both is the key.
-    given = [value for name, value in headers if name == "x-amz-security-token"]
-    given += [found for name, value in headers if name == "authorization" for found in _CREDENTIAL.findall(value)]
-    given += [query.get("X-Amz-Security-Token", ""), query.get("X-Amz-Credential", "").partition("/")[0]]
-    known = any(hmac.compare_digest(text.encode(), key.encode()) for text in given)
-    return "" if known else "invalid access key: expected the one of this run, as `counters dev` exports it"
+    keys = [value for name, value in headers if name == "x-amz-security-token"]
+    keys += [match for name, value in headers if name == "authorization" for match in _CREDENTIAL.findall(value)]
+    keys += [query.get("X-Amz-Security-Token", ""), query.get("X-Amz-Credential", "").partition("/")[0]]
+    if any(hmac.compare_digest(text.encode(), key.encode()) for text in keys):
+        return ""
+    return "invalid access key: expected the one of this run, as `counters dev` exports it"
 
 
 def guarded(app: App, key: str, *, is_alone: bool = False) -> App:
     """Let in who may ask; answers of an emulator that runs all that counts its tables say so."""
-    told = [(b"x-counters-dev", b"alone")] if is_alone else []
+    extra = [(b"x-counters-dev", b"alone")] if is_alone else []
 
     async def door(scope: Any, receive: Any, send: Any) -> None:
-        async def send_told(message: Any) -> None:
+        async def send_marked(message: Any) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", ()), *told]}
+                message = {**message, "headers": [*message.get("headers", ()), *extra]}
             await send(message)
 
         if scope["type"] == "lifespan" or not (reason := refusal(scope, key)):
-            await app(scope, receive, send_told)
+            await app(scope, receive, send_marked)
         elif scope["type"] == "http":
             kind = (b"content-type", b"text/plain; charset=utf-8")
             await send({"type": "http.response.start", "status": 403, "headers": [kind]})

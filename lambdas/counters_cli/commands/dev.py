@@ -12,7 +12,7 @@ import click
 
 from counters_cli import emulator as cdk
 from counters_cli.deployed import AGGREGATOR_HANDLER, ChangedCounts, Logs
-from counters_cli.emulator import Emulator
+from counters_cli.emulator import Emulator, EmulatorError
 from counters_cli.output import group_text, number, span, stamp
 from counters_cli.session import DONE, Session, shared
 from dynamodb_counters._counters import Counters
@@ -74,7 +74,7 @@ class Workbench:
         session.tell(f"deploying to {emulator.endpoint_url}")
         try:
             outputs = cdk.deploy(emulator, Path.cwd())
-        except cdk.CdkError as error:
+        except EmulatorError as error:
             for line in error.lines:
                 session.tell(line)
             raise

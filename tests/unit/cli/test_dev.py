@@ -13,7 +13,7 @@ import pytest
 from counters_cli import emulator as cdk
 from counters_cli.deployed import ChangedCounts, Logs, shown
 from counters_cli.dev_server import refusal
-from counters_cli.emulator import Emulator
+from counters_cli.emulator import Emulator, EmulatorError
 from dynamodb_counters import Aggregate, Count, Event, Sum, Window
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
@@ -39,7 +39,7 @@ def test_the_apps_own_cli_comes_first_then_the_one_on_the_path(
     app = tmp_path / "project" / "infra"
     app.mkdir(parents=True)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    with pytest.raises(cdk.CdkError, match="npm install aws-cdk@2"):
+    with pytest.raises(EmulatorError, match="npm install aws-cdk@2"):
         cdk.run(emulator, app, ["deploy"])
     write_cli(tmp_path / "bin", "echo path")
     assert cdk.run(emulator, app, ["deploy"]) == ["path"]
@@ -50,7 +50,7 @@ def test_the_apps_own_cli_comes_first_then_the_one_on_the_path(
 def test_a_failure_has_what_the_cli_printed_last(emulator: Emulator, tmp_path: Path) -> None:
     write_cli(tmp_path / "node_modules" / ".bin", "seq 0 99; exit 1")
 
-    with pytest.raises(cdk.CdkError) as failed:
+    with pytest.raises(EmulatorError) as failed:
         cdk.deploy(emulator, tmp_path)
 
     assert str(failed.value) == "`cdk deploy` ended with status 1"
