@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from counters_cli.deployed import FRAME
+from counters_cli.dev import FRAME
 from counters_cli.emulator import Emulator
 from demo.terminal import printable
 

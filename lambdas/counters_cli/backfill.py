@@ -1,4 +1,6 @@
-"""A backfill: names brought to where they would be had they always been counted; and the drop of names.
+"""``counters backfill``, ``drop`` and ``verify``: what reads the whole table, in runs.
+
+A backfill brings names to where they would be had they always been counted:
 
 emptied    nobody folds the names, and none of their items is left
 opened     they are filled from `since` on, which lies ahead; every process knows of it by then
@@ -15,19 +17,24 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self, TypeVar, get_args
 
+import click
+
+from counters_cli.output import counted, number, progress_on, span, table
+from counters_cli.session import Exit, Session, command
 from counters_lambda.counting import runner
 from counters_lambda.counting.commit import Part
 from counters_lambda.counting.feeds import ServiceTime, is_emulated, scan_page, units_of
 from counters_lambda.counting.run_logs import found_by
 from counters_lambda.counting.runner import DRAINING, VOID, Progress, Runner, Work
+from counters_lambda.counting.verification import SETTLING, Verdict, Verification
 from dynamodb_counters import _registry
-from dynamodb_counters._assumptions import FRESH, KNOWN_AT_ONCE, ONE_CLOCK
+from dynamodb_counters._assumptions import FRESH, GIVEN_UP_SETTLED, KNOWN_AT_ONCE, ONE_CLOCK
 from dynamodb_counters._declarations import Declaration, Direct
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.groups import with_below
@@ -333,3 +340,134 @@ class Backfill(Emptying, Runner):
         if self.state.phase == VOID:
             changes = self._changes(registry, STALE)
         return write_registry(self.table, registry, changes, also=self._also())
+
+
+Kind = TypeVar("Kind", bound=Runner)
+
+_GO_ON: Final = "--run goes on with what the run began with: no names, no --dry-run"
+_PHASE_UNITS: Final = {"stale": "s", "waiting": "s", SETTLING: "s", "scanning": "items", "draining": "shards"}
+
+
+def runner_of(session: Session, kind: type[Kind], **settings: Any) -> Kind:
+    return kind.of_table(session.table, session.client("dynamodbstreams"), now=session.service_time, **settings)
+
+
+def work_off(session: Session, job: Runner | Dropping) -> dict[str, Any]:
+    """Work it off and show how far it is; if a run breaks off, say how to go on with it."""
+    began, step, items, has_begun = session.clock(), Progress("", ""), 0, False
+    try:
+        with progress_on(session.err, session.clock) as show:
+            for step in job.steps():
+                if step.phase == runner.COMPLETE:
+                    continue
+                has_begun = True
+                items = step.done if step.phase == "scanning" else items
+                show(step.phase, step.done, step.total, unit=_PHASE_UNITS.get(step.phase, ""), consumed=step.units)
+    except BaseException as error:
+        # After a BackfillError it is void, or never began.
+        if step.run and not isinstance(error, BackfillError):
+            session.tell(f"run {step.run} is not complete: the same command goes on, with --run {step.run} for names")
+        raise
+    if step.run and not has_begun:
+        raise BackfillError(f"run {step.run} is complete, and has said what it did: begin another one")
+    return {"run": step.run, "seconds": round(session.clock() - began), "units": step.units, "items": items}
+
+
+def _cost(work: dict[str, Any]) -> str:
+    return f"{number(work['items'])} items scanned, {number(round(work['units']))} units"
+
+
+@command("segments", "units_per_second", "run", "dry_run", "yes", names="[NAME]…")
+def backfill(session: Session, names: Sequence[str], *, run: str, dry_run: bool, yes: bool, **pace: Any) -> int:
+    """Count what the table holds already, while the stream goes on.
+
+    By default all names that wait for it. Aggregates over them come along. A name that is complete, and is backfilled
+    again, is empty meanwhile.
+    """
+    if run and (names or dry_run):
+        raise click.UsageError(_GO_ON)
+    if not run:
+        plan, items, size = runner_of(session, Backfill, names=names, **pace).preview()
+        about = f"{', '.join(plan)}: {number(items)} items, {number(size)} bytes"
+        if dry_run or not plan:
+            line = f"would backfill {about}" if plan else "Nothing to backfill: all count all there is."
+            session.emit({"names": plan, "items": items, "bytes": size}, line)
+            return Exit.SUCCESS
+        if not session.confirm(f"Backfill {about}?", yes=yes):
+            return Exit.FINDINGS
+    job = runner_of(session, Backfill, names=names, run=run, **pace)
+    work = work_off(session, job)
+    names = sorted(name for name, entry in read_registry(session.table).names.items() if entry.run == work["run"])
+    line = f"{', '.join(names)}: counted all there is, in {span(work['seconds'])}; {_cost(work)}"
+    line += f"; {counted(job.withheld, 'entry waits', 'entries wait')} in quarantine" if job.withheld else ""
+    document = {**work, "names": names, "withheld": job.withheld}
+    session.emit(document, line, "Readers know of it within a minute. What had expired is not counted.")
+    return Exit.SUCCESS
+
+
+@command("segments", "units_per_second", "yes", names="NAME…")
+def drop(session: Session, names: Sequence[str], *, yes: bool, **pace: Any) -> int:
+    """Count names no more, and delete all their items.
+
+    It takes about half an hour, until no process can write any of them; run it again if it breaks off.
+    """
+    dropping, text = Dropping.of_table(session.table, session.service_time, names=names, **pace), ", ".join(names)
+    if not session.confirm(f"Drop {text}, and scan {number(dropping.items)} items for theirs?", yes=yes):
+        return Exit.FINDINGS
+    units = work_off(session, dropping)["units"]
+    deleted = dict(sorted(dropping.deleted.items()))
+    document = {"dropped": deleted, "scanned": dropping.scanned, "units": units}
+    session.emit(document, f"{text}: dropped; {counted(sum(deleted.values()), 'item')} deleted")
+    return Exit.SUCCESS
+
+
+@command("segments", "units_per_second", "run", "sample", "repair", "yes", names="[NAME]…")
+def verify(
+    session: Session, names: Sequence[str], *, run: str, sample: float, repair: bool, yes: bool, **pace: Any
+) -> int:
+    """Recompute counts from their source items while traffic flows, and show where they differ.
+
+    By default all declarations that count everything there is. Exit code 1: counts have drifted, and were not
+    repaired. Exit code 4: none has for certain, but some are unknown from the source items.
+
+    With --repair, if groups differ, it compares again after 39 minutes: what Lambda gave up on may still be counted
+    until then.
+    """
+    if run and names:
+        raise click.UsageError(_GO_ON)
+    if not 0 < sample <= 1:
+        raise click.UsageError(f"invalid --sample {sample:g}: expected a share above 0, at most 1")
+    if repair:
+        pace |= {"outlives": GIVEN_UP_SETTLED}
+        if not session.has_person():
+            session.confirm("", yes=yes)  # Before the work, not after it
+    verification = runner_of(session, Verification, names=names, run=run, sample=sample, **pace)
+    work = work_off(session, verification)
+    drifted, unknown, waiting = (verification.groups(verdict).total() for verdict in get_args(Verdict))
+    differences = [
+        {
+            "declaration": difference.name,
+            "values": dict(difference.group),
+            "missing": dict(difference.missing),
+            "verdict": difference.verdict,
+            "reason": difference.reason or None,
+        }
+        for difference in verification.differences
+    ]
+    document = work | {"compared": verification.compared, "differences": differences}
+    total = f"{counted(verification.compared, 'group')} compared: {drifted or 'none'} drifted, {unknown} cannot be"
+    total += f" verified, {waiting} wait for the quarantine; {span(work['seconds'])}, {_cost(work)}"
+    lines = [*table(differences), total]
+    if not repair or not drifted:
+        session.emit(document, *lines)
+        return Exit.FINDINGS if drifted else Exit.UNKNOWN if differences else Exit.SUCCESS
+    if not (session.as_json and yes):
+        session.tell(*lines)
+    if not session.confirm(f"Add what is missing to {counted(drifted, 'group')}?", yes=yes):
+        session.emit(document, "nothing repaired")
+        return Exit.FINDINGS
+    repaired, remaining = verification.repair()
+    line, why = f"{counted(repaired, 'item')} repaired", "repaired or filled anew meanwhile, or unable to take it"
+    line += f"; {counted(remaining, 'item')} left, {why}: verify again" if remaining else ""
+    session.emit(document | {"repaired": repaired, "left": remaining}, line)
+    return Exit.FINDINGS if remaining else Exit.UNKNOWN if unknown + waiting else Exit.SUCCESS

@@ -10,13 +10,13 @@ from typing import Final
 
 import click
 
-from counters_cli.commands.accept import accept, erase, wait
-from counters_cli.commands.backfill import backfill, drop, verify
-from counters_cli.commands.describe import describe, diff
-from counters_cli.commands.dev import dev
-from counters_cli.commands.get import events, explain, get
-from counters_cli.commands.quarantine import quarantine
-from counters_cli.session import DONE, FAULT, WRONG_INPUT, Session, ending, with_shared_options
+from counters_cli.accept import accept, erase, wait
+from counters_cli.backfill import backfill, drop, verify
+from counters_cli.describe import describe, diff
+from counters_cli.dev import dev
+from counters_cli.get import events, explain, get
+from counters_cli.quarantine import quarantine
+from counters_cli.session import SHARED, Exit, Session, ending
 
 _COMMANDS: Final = (get, events, explain, accept, wait, erase, verify, quarantine, describe, backfill, drop, diff, dev)
 _CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
@@ -24,7 +24,6 @@ _CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 1
 
 @click.group(context_settings=_CONTEXT, commands=_COMMANDS)
 @click.version_option(package_name="dynamodb-counters", prog_name="counters")
-@with_shared_options
 def counters() -> None:
     """Look after a table of counters: what it counts, how much, and whether all is well.
 
@@ -33,22 +32,23 @@ def counters() -> None:
     """
 
 
+counters.params += SHARED
+
+
 def main(arguments: Sequence[str] | None = None, session: Session | None = None) -> int:
     """Run a command; what fails is one line on standard error, and an exit code."""
     session = session or Session()
     try:
         code = counters.main(arguments, prog_name="counters", standalone_mode=False, obj=session)
-        return code if isinstance(code, int) else DONE
+        return code if isinstance(code, int) else Exit.SUCCESS
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
-        return WRONG_INPUT
+        return Exit.WRONG_INPUT
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - each has its exit code
-        # Only a user who asks for a traceback sees it.
         code, line = ending(error)
-        if code == FAULT and os.environ.get("COUNTERS_DEBUG"):
+        if code == Exit.FAULT and os.environ.get("COUNTERS_DEBUG"):
             # Not raised: Python would print what the message holds as it is.
-            for part in traceback.format_exc().split("\n"):
-                session.tell(part)
+            session.tell(*traceback.format_exc().split("\n"))
         session.tell(f"error: {line}")
         return code
 

@@ -1,4 +1,4 @@
-"""Shared parts of all commands: options and arguments, the clients and the table, whom it asks, and how it ends."""
+"""What all commands share: options, clients and the table, whom they ask, and how they end."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property, partial, reduce
-from typing import Any, Final, TextIO, TypeVar
+from enum import IntEnum
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, TextIO
 
 import click
 from botocore import exceptions as aws
@@ -21,39 +23,38 @@ from counters_lambda.http_api.requests import write_json
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import same_definition
+from dynamodb_counters._quarantine import STATES
 from dynamodb_counters._reads.question import OPTIONS, Question, resources_of
 from dynamodb_counters._registry import Registry, read_registry
 from dynamodb_counters._table import CONCURRENCY, Table
 from dynamodb_counters.errors import CommitError, CountersError
 
-DONE: Final = 0
-FOUND: Final = 1
-"""It was done, and something was found, or the person said no."""
-WRONG_INPUT: Final = 2
-AWS_REFUSED: Final = 3
-UNKNOWN: Final = 4
-"""It was done, and what was found is certain, but of something nothing is known."""
-FAULT: Final = 70
-"""A fault of this program: EX_SOFTWARE of sysexits.h."""
-INTERRUPTED: Final = 130
+
+class Exit(IntEnum):
+    SUCCESS = 0
+    FINDINGS = 1  # Or the person said no.
+    WRONG_INPUT = 2
+    AWS_REFUSED = 3
+    UNKNOWN = 4
+    FAULT = 70  # EX_SOFTWARE of sysexits.h
+    INTERRUPTED = 130
+
 
 _AWS_SETTINGS: Final = (aws.ProfileNotFound, aws.ConfigParseError, aws.ConfigNotFound, aws.NoRegionError)
-_CODES: Final[dict[tuple[type[BaseException], ...], int]] = {
-    (click.Abort, KeyboardInterrupt): INTERRUPTED,
-    (CommitError,): AWS_REFUSED,
-    (click.ClickException, CountersError, aws.ParamValidationError, *_AWS_SETTINGS): WRONG_INPUT,
-    (aws.ClientError, aws.BotoCoreError, TimeoutError): AWS_REFUSED,
-    (OSError,): WRONG_INPUT,
-    (BaseException,): FAULT,
+_CODES: Final[dict[tuple[type[BaseException], ...], Exit]] = {
+    (click.Abort, KeyboardInterrupt): Exit.INTERRUPTED,
+    (CommitError,): Exit.AWS_REFUSED,
+    (click.ClickException, CountersError, aws.ParamValidationError, *_AWS_SETTINGS): Exit.WRONG_INPUT,
+    (aws.ClientError, aws.BotoCoreError, TimeoutError): Exit.AWS_REFUSED,
+    (OSError,): Exit.WRONG_INPUT,
+    (BaseException,): Exit.FAULT,
 }
 """By kind of error; the first that fits holds."""
 
 _KINDS: Final = {"get": "aggregate or window", "top": "ranking", "events": "event"}
-_FLAGS: Final = {"start": "--since", "end": "--until"}
 
 
 def ending(error: BaseException) -> tuple[int, str]:
-    """The exit code and the line of an error."""
     code = next(code for kinds, code in _CODES.items() if isinstance(error, kinds))
     line = str(error).rstrip(".")
     if isinstance(error, aws.ClientError):
@@ -61,18 +62,27 @@ def ending(error: BaseException) -> tuple[int, str]:
         line = f"AWS refused {error.operation_name}: {answer.get('Code', 'unknown')}"
         if answer.get("Code") == "ResourceNotFoundException":
             # A table, or its stream, was named wrong.
-            code, line = WRONG_INPUT, f"{error.operation_name} found nothing of that name in this region"
+            code, line = Exit.WRONG_INPUT, f"{error.operation_name} found nothing of that name in this region"
         line += f": {answer.get('Message') or 'no reason given'}"
-    elif code == FAULT:
+    elif code == Exit.FAULT:
         line = f"a fault of this program, {type(error).__name__}: {error}; COUNTERS_DEBUG=1 shows where"
     elif isinstance(error, click.ClickException):
         line = error.format_message()
-    elif code == INTERRUPTED:
+    elif code == Exit.INTERRUPTED:
         line = "interrupted"
     return code, " ".join(line.split())
 
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+def fields_of(texts: Sequence[str]) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.removesuffix(":"):
+            raise click.UsageError(f"{text!r} is no field=value")
+        if name in values:
+            raise click.UsageError(f"the field {name!r} is given twice")
+        values[name] = value
+    return values
 
 
 @dataclass
@@ -100,6 +110,17 @@ class Session:
             self._clients[service] = (self.make_client or self._new_client)(service)
         return self._clients[service]
 
+    def _new_client(self, service: str) -> Any:
+        # A shard of a stream takes five requests per second, and is read as fast as it goes.
+        tries: Any = {"mode": "standard", "total_max_attempts": 10 if service == "dynamodbstreams" else 4}
+        config = Config(max_pool_connections=CONCURRENCY, connect_timeout=3, read_timeout=20, retries=tries)
+        place: Any = {"region_name": self.region, "endpoint_url": self.endpoint_url}
+        session = AwsSession(profile=self.profile)
+        try:
+            return session.create_client(service, config=config, **place)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+
     @cached_property
     def table(self) -> Table:
         name = self.table_name or os.environ.get("COUNTERS_TABLE")
@@ -124,39 +145,41 @@ class Session:
     @cached_property
     def declarations(self) -> tuple[Declaration, ...]:
         """What the table counts, with what the code last asked of events."""
-        latest = {each.name: each for each in self.registry.declared}
-        pairs = ((each, latest.get(each.name, each)) for each in self.registry.declarations)
-        return tuple(new if same_definition(each, new) else each for each, new in pairs)
+        latest = {declaration.name: declaration for declaration in self.registry.declared}
+        pairs = ((old, latest.get(old.name, old)) for old in self.registry.declarations)
+        return tuple(new if same_definition(old, new) else old for old, new in pairs)
 
     def ask(self, resource: str, name: str, values: Sequence[str], options: Mapping[str, Any]) -> Question:
-        """A question about the declaration with a name; options that are left out are None."""
+        """Make a question about the declaration with a name; options that are left out are None."""
         declared = self.find(name, resource)
-        given = ((name, value) for name, value in options.items() if value is not None)
-        texts = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in given}
+        texts = {
+            name: value.isoformat() if isinstance(value, datetime) else value
+            for name, value in options.items()
+            if value is not None
+        }
         return Question.parse(declared, resource, texts, fields_of(values), self.clock())
 
     def find(self, name: str, resource: str) -> Any:
-        """The declaration with a name of which there is something to ask; otherwise a usage error that lists them."""
-        known: dict[str, Any] = {}
+        """Return the declaration with a name of which a resource can be asked, or refuse with those that there are."""
+        readable: dict[str, Any] = {}
         for declaration in self.declarations:
-            each: Any = declaration
-            while each is not None:
-                known |= {each.name: each} if resource in resources_of(each) else {}
-                each = getattr(each, "source", None)
-        if name in known:
-            return known[name]
+            level: Any = declaration
+            while level is not None:
+                readable |= {level.name: level} if resource in resources_of(level) else {}
+                level = getattr(level, "source", None)
+        if name in readable:
+            return readable[name]
         kind = _KINDS.get(resource, resource)
-        there = ", ".join(sorted(known)) or f"no {kind}"
+        there = ", ".join(sorted(readable)) or f"no {kind}"
         raise click.UsageError(f"no {kind} {name!r} is declared; there is: {there}")
 
-    def emit(self, document: Any, lines: str | list[str]) -> None:
-        if self.as_json:
-            lines = write_json(document)
-        for line in [lines] if isinstance(lines, str) else lines:
+    def emit(self, document: Any, *lines: str) -> None:
+        for line in [write_json(document)] if self.as_json else lines:
             print_line(self.out, line)
 
-    def tell(self, line: str) -> None:
-        print_line(self.err, line)
+    def tell(self, *lines: str) -> None:
+        for line in lines:
+            print_line(self.err, line)
 
     def confirm(self, question: str, *, yes: bool) -> bool:
         """Ask before something is destroyed; without anybody to ask, ``--yes`` must say so."""
@@ -166,55 +189,8 @@ class Session:
             raise click.UsageError("no terminal to ask at: pass --yes")
         return self.answer(visible(question))
 
-    def _new_client(self, name: str) -> Any:
-        config = Config(
-            max_pool_connections=CONCURRENCY,
-            connect_timeout=3,
-            read_timeout=20,
-            # A shard of a stream takes five requests per second, and is read as fast as it goes.
-            retries={"mode": "standard", "total_max_attempts": 10 if name == "dynamodbstreams" else 4},
-        )
-        session = AwsSession(profile=self.profile)
-        try:
-            return session.create_client(name, region_name=self.region, endpoint_url=self.endpoint_url, config=config)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
-
-
-def options(*added: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    return lambda function: reduce(lambda made, add: add(made), reversed(added), function)
-
-
-with_yes: Final = click.option("--yes", is_flag=True, help="Do not ask.")
-with_dry_run: Final = options(
-    click.option("--dry-run", is_flag=True, help="Show what would be done, and write nothing."), with_yes
-)
-
-
-def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-    if value not in (None, False):
-        setattr(context.find_object(Session), str(parameter.name), value)
-
-
-_option: Final = partial(click.option, expose_value=False, callback=_keep)
-
-with_shared_options: Final = options(
-    _option("--table", "table_name", help="Name or ARN. Default: the variable COUNTERS_TABLE."),
-    _option("--json", "as_json", is_flag=True, help="One JSON document on standard output."),
-    _option("--profile", help="AWS profile."),
-    _option("--region", help="AWS region."),
-    _option("--endpoint-url", metavar="URL", help="Such as DynamoDB Local's."),
-)
-"""The options that all commands have; they may stand before the command's name, too."""
-
-
-def shared(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a command's function, nearest to it: it gets the session first, and its exit code is what it returns."""
-    return with_shared_options(click.make_pass_decorator(Session)(function))
-
 
 def moment(text: str) -> datetime:
-    """A moment; without an offset, UTC."""
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:
@@ -222,25 +198,75 @@ def moment(text: str) -> datetime:
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
-def fields_of(given: Sequence[str]) -> dict[str, str]:
-    values: dict[str, str] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name.removesuffix(":"):
-            raise click.UsageError(f"{text!r} is no field=value")
-        if name in values:
-            raise click.UsageError(f"the field {name!r} is given twice")
-        values[name] = value
-    return values
+_FLAGS: Final = {
+    "all_entries": "--all",
+    "all_pages": "--all",
+    "as_json": "--json",
+    "end": "--until",
+    "lines": "--limit",
+    "start": "--since",
+    "table_name": "--table",
+}
+"""Of options that users call otherwise than functions."""
+
+_SETTINGS: Final[dict[str, dict[str, Any]]] = {
+    "aggregator": {"metavar": "ID", "help": "Logical ID of the aggregator's function, if templates have several."},
+    "all_entries": {"is_flag": True, "help": "All entries."},
+    "all_pages": {"is_flag": True, "help": "All pages."},
+    "counts": {"type": click.Choice(["keep", "take_back"]), "required": True, "help": "As expired, or as retracted."},
+    "dry_run": {"is_flag": True, "help": "Show what would be done, and write nothing."},
+    "file": {"type": click.Path(exists=True, dir_okay=False, path_type=Path), "help": "Accept its JSON lines."},
+    "lines": {"default": 20, "type": click.IntRange(0), "help": "Lines to show."},
+    "port": {"type": click.IntRange(0, 65535), "default": 4566, "help": "0: any that is free."},
+    "reason": {"metavar": "TEXT", "default": "", "show_default": False, "help": "Entries whose reason has this."},
+    "repair": {"is_flag": True, "help": "Show the differences, and add to each group what it lacks, once."},
+    "retract": {"is_flag": True, "help": "Take an event back, by the attributes of its key."},
+    "run": {"metavar": "ID", "default": "", "show_default": False, "help": "Go on with an interrupted run."},
+    "sample": {"default": 1.0, "help": "Share of the groups to compare."},
+    "segments": {"type": click.IntRange(1, 100), "default": 4, "help": "Scanned at once."},
+    "state": {"type": click.Choice([*STATES.values()]), "default": "waiting", "help": "The outcome."},
+    "template": {"default": "cdk.out", "type": Path, "metavar": "FILE|DIR", "help": "A template, or a folder of them."},
+    "timeout": {"type": click.IntRange(1), "default": 60, "help": "Seconds."},
+    "top": {"is_flag": True, "help": "The first groups of its ranking, the greatest first."},
+    "units_per_second": {"type": click.IntRange(1), "help": "Most units. Default: all."},
+    "yes": {"is_flag": True, "help": "Do not ask."},
+    # Of all commands:
+    "table_name": {"help": "Name or ARN. Default: the variable COUNTERS_TABLE."},
+    "as_json": {"is_flag": True, "help": "One JSON document on standard output."},
+    "profile": {"help": "AWS profile."},
+    "region": {"help": "AWS region."},
+    "endpoint_url": {"metavar": "URL", "help": "Such as DynamoDB Local's."},
+}
 
 
-def asking(*names: str) -> Callable[[Command], Command]:
-    """A name and a group to ask about, and options: texts as HTTP has them, but a moment without an offset is UTC."""
-    decorators: list[Any] = [click.argument("name"), click.argument("group", nargs=-1, metavar="[FIELD=VALUE]…")]
-    for name in names:
-        option, flag = OPTIONS[name], _FLAGS.get(name, f"--{name.replace('_', '-')}")
-        kind: dict[str, Any] = {"type": moment} if option.schema.get("format") else {}
-        if option.schema.get("enum") == ["true", "false"]:
-            kind = {"is_flag": True, "flag_value": "true", "default": None}
-        decorators.append(click.option(flag, name, help=f"{option.description}.", **kind))
-    return options(*decorators)
+def _option(name: str, **extra: Any) -> click.Option:
+    """Make an option; one of a question takes texts as HTTP has them, but a moment without an offset is UTC."""
+    if (settings := _SETTINGS.get(name)) is None:
+        description, _, schema = OPTIONS[name]
+        settings = {"help": f"{description}.", "type": moment if schema.get("format") else None}
+        if schema.get("enum") == ["true", "false"]:
+            settings |= {"is_flag": True, "flag_value": "true", "default": None}
+    return click.Option([_FLAGS.get(name, f"--{name.replace('_', '-')}"), name], **settings, **extra)
+
+
+def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    if value not in (None, False):
+        setattr(context.find_object(Session), str(parameter.name), value)
+
+
+_SHARED: Final = ("table_name", "as_json", "profile", "region", "endpoint_url")
+SHARED: Final = [_option(name, expose_value=False, callback=_keep) for name in _SHARED]
+"""The options that all commands have; they may stand before the command's name, too."""
+
+
+def command(*options: str, **arguments: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a command of a function that takes options, and arguments by their usage, such as ``names="[NAME]…"``.
+
+    It gets the session first, and its exit code is what it returns.
+    """
+    parameters: list[click.Parameter] = [
+        click.Argument([name], metavar=usage, nargs=-1 if "…" in usage else 1, required=not usage.startswith("["))
+        for name, usage in arguments.items()
+    ]
+    parameters += [_option(name) for name in options]
+    return lambda function: click.command(params=[*parameters, *SHARED])(click.make_pass_decorator(Session)(function))

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from counters_cli.accept import Lag, wait_until_counted
 from counters_cli.backfill import Backfill
-from counters_cli.lag import Lag, wait_until_counted
 from counters_lambda.counting.feeds import Scan, Source
 from counters_lambda.counting.run_logs import RunLogs
 from counters_lambda.counting.runner import SCANNING, WAITING, Lineage, Progress

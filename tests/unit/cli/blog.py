@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import MagicMock, patch
 
-from counters_cli.deployed import AGGREGATOR_HANDLER
+from counters_cli.describe import AGGREGATOR_HANDLER
 from counters_lambda.counting.batch import Aggregator
 from dynamodb_counters import Aggregate, Attr, Counters, Distinct, Event, Window
 from dynamodb_counters._declarations import Average, Count, Declaration, Histogram, Ranking, Sum, flatten

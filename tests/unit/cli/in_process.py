@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from counters_cli.deployed import AGGREGATOR_HANDLER
+from counters_cli.describe import AGGREGATOR_HANDLER
 from counters_cli.main import counters, main
 from counters_cli.session import Session
 from dynamodb_counters._declarations import Declaration

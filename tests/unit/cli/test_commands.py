@@ -18,8 +18,8 @@ from botocore.exceptions import ClientError
 import dynamodb_counters
 from counters_cli import main as cli
 from counters_cli.output import number, progress_on, span
-from counters_cli.session import Session, ending, shared
 from counters_lambda.counting.commit import checkpoint_key
+from counters_cli.session import Session, command, ending
 from dynamodb_counters.errors import CommitError, InvalidArgumentError
 from dynamodb_counters.exactly_once import shard_digest
 from simulation.clock import VirtualClock
@@ -169,8 +169,8 @@ def test_wrong_input_is_one_line(blog: Blog, arguments: tuple[str, ...], said: s
 def test_help_lists_the_exit_codes_and_every_command_has_the_shared_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--help").code == 0
     assert "2 wrong input; 3 AWS refused" in " ".join(capsys.readouterr().out.split())
-    for command in cli.counters.commands.values():
-        leaves = command.commands.values() if isinstance(command, click.Group) else [command]
+    for entry in cli.counters.commands.values():
+        leaves = entry.commands.values() if isinstance(entry, click.Group) else [entry]
         for leaf in leaves:
             names = {name for parameter in leaf.params for name in parameter.opts}
             assert {"--table", "--json", "--profile", "--region", "--endpoint-url"} <= names
@@ -202,8 +202,7 @@ def test_each_error_has_its_exit_code_and_one_line(
     assert ending(error)[0] == code
     assert said in ending(error)[1]
 
-    @click.command("fails")
-    @shared
+    @command()
     def fails(session: Session) -> None:
         raise error
 
@@ -213,9 +212,7 @@ def test_each_error_has_its_exit_code_and_one_line(
 
 
 def test_a_command_returns_the_exit_code_and_asks_before_destruction(monkeypatch: pytest.MonkeyPatch) -> None:
-    @click.command("destroy")
-    @click.option("--yes", is_flag=True)
-    @shared
+    @command("yes")
     def destroy(session: Session, *, yes: bool) -> int:
         return 0 if session.confirm("destroy it?", yes=yes) else 1
 
@@ -229,8 +226,7 @@ def test_a_command_returns_the_exit_code_and_asks_before_destruction(monkeypatch
 def test_progress_is_lines_on_standard_error_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
 
-    @click.command("work")
-    @shared
+    @command()
     def work(session: Session) -> None:
         nonlocal now
         with progress_on(session.err, session.clock, is_brief=True) as show:
@@ -246,21 +242,21 @@ def test_progress_is_lines_on_standard_error_without_a_terminal(monkeypatch: pyt
     assert "counting" in seen.err
 
 
-def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def execute(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     known = os.environ | {"PYTHONPATH": str(Path(dynamodb_counters.__file__).parents[1])} | environment
     line = [sys.executable, "-m", "counters_cli.main", *arguments]
     return subprocess.run(line, env=known, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_as_a_process() -> None:
-    helped = command("get", "--help")
+    helped = execute("get", "--help")
     assert (helped.returncode, helped.stderr) == (0, "")
     assert "--endpoint-url URL" in helped.stdout
-    nothing = command()
+    nothing = execute()
     assert (nothing.returncode, nothing.stdout) == (2, "")
     assert "Commands:" in nothing.stderr
     asked = "get", "shops", "--table", "sales", "--endpoint-url", "http://127.0.0.1:9"
-    away = command(*asked, AWS_DEFAULT_REGION="us-east-1")
+    away = execute(*asked, AWS_DEFAULT_REGION="us-east-1")
     assert (away.returncode, away.stdout, away.stderr.count("\n")) == (3, "", 1)
     assert 'Could not connect to the endpoint URL: "http://127.0.0.1:9/"' in away.stderr
 
@@ -270,7 +266,7 @@ def test_as_a_process() -> None:
     [("nowhere!", "a supported format"), pytest.param("", "Invalid endpoint", marks=pytest.mark.night)],
 )
 def test_a_region_that_is_none_is_one_line(region: str, said: str) -> None:
-    refused = command("get", "shops", "--table", "sales", AWS_DEFAULT_REGION=region)
+    refused = execute("get", "shops", "--table", "sales", AWS_DEFAULT_REGION=region)
     assert (refused.returncode, refused.stderr.count("\n"), said in refused.stderr) == (2, 1, True), refused.stderr
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from counters_cli import emulator as cdk
-from counters_cli.deployed import ChangedCounts, Logs, shown
+from counters_cli.dev import ChangedCounts, Logs, log_text
 from counters_cli.dev_server import refusal
 from counters_cli.emulator import Emulator, EmulatorError
 from dynamodb_counters import Aggregate, Count, Event, Sum, Window
@@ -154,7 +154,7 @@ def test_only_new_lines_for_people_are_shown() -> None:
     ],
 )
 def test_a_message_is_shown_as_one_reads_it(message: str, line: str) -> None:
-    assert shown(message) == line
+    assert log_text(message) == line
 
 
 def test_without_app_or_emulator_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,15 +14,12 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
-import click
 import pytest
 
-from counters_cli import deployed, main
+from counters_cli import backfill, describe, dev, main
 from counters_cli import emulator as cdk
-from counters_cli.commands import backfill as verifying
-from counters_cli.commands import dev
 from counters_cli.emulator import Emulator
-from counters_cli.session import FAULT, Session, shared
+from counters_cli.session import Exit, Session, command
 from counters_lambda.counting.verification import Difference
 from dynamodb_counters import Aggregate, Attr, Count
 from dynamodb_counters._tiers import HOUR
@@ -89,7 +86,7 @@ def blog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Blog]:
 def _emulator(blog: Blog, monkeypatch: pytest.MonkeyPatch) -> None:
     """For `counters dev`: an emulator that holds the table, where nothing takes time."""
     variables = {"Variables": {"TABLE_NAME": "blog"}}
-    function = {"FunctionName": "odd", "Handler": deployed.AGGREGATOR_HANDLER, "Environment": variables}
+    function = {"FunctionName": "odd", "Handler": describe.AGGREGATOR_HANDLER, "Environment": variables}
     listed = {"TableNames": ["blog"], "Functions": [function], "Items": []}
     told: dict[str, Any] = {"endpoint_url": "http://x", "environment": dict, "address": dict}
     client = SimpleNamespace(invoke=lambda **_: None)
@@ -98,7 +95,7 @@ def _emulator(blog: Blog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Emulator, "start", lambda **_: nullcontext(emulator))
     monkeypatch.setattr(cdk, "deploy", lambda *_: {"Stack": {"Text": TEXT}})
     monkeypatch.setattr(cdk, "bootstrap", lambda *_: None)
-    monkeypatch.setattr(deployed.Logs, "new", lambda *_: [TEXT])
+    monkeypatch.setattr(dev.Logs, "new", lambda *_: [TEXT])
     monkeypatch.setattr(dev, "ChangedCounts", lambda *_: SimpleNamespace(new=lambda: iter([changed])))
 
 
@@ -108,8 +105,8 @@ def _verification(monkeypatch: pytest.MonkeyPatch) -> None:
     drift = Difference("pages", {"url": TEXT}, {"views": 1}, "drifted", TEXT)
     told = {"groups": lambda _: Counter([TEXT]), "repair": lambda **_: (1, 0), "preview": lambda: ([TEXT], 1, 1)}
     over = SimpleNamespace(differences=[drift], compared=1, **told)
-    monkeypatch.setattr(verifying, "runner_of", lambda *_, **__: over)
-    monkeypatch.setattr(verifying, "work_off", lambda *_: {"run": TEXT, "seconds": 1, "units": 1, "items": 1})
+    monkeypatch.setattr(backfill, "runner_of", lambda *_, **__: over)
+    monkeypatch.setattr(backfill, "work_off", lambda *_: {"run": TEXT, "seconds": 1, "units": 1, "items": 1})
 
 
 def perform(blog: Blog, name: str, *options: str, terminal: bool = False) -> Done:
@@ -129,7 +126,7 @@ def perform(blog: Blog, name: str, *options: str, terminal: bool = False) -> Don
 def test_no_command_prints_what_acts_on_a_terminal(blog: Blog, name: str) -> None:
     plain = perform(blog, name)
     printed = plain.out + plain.err
-    assert plain.code != FAULT, printed
+    assert plain.code != Exit.FAULT, printed
     assert [one for one in printed if one != "\n" and not one.isprintable()] == []
     # In a narrow column, a text may be cut anywhere: after its escaped line feed, too.
     below = pairwise(["", *map(str.rstrip, printed.splitlines())])
@@ -148,13 +145,12 @@ def test_a_question_shows_what_it_is_about() -> None:
 
 
 def test_a_fault_shows_where_without_what_the_text_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    @click.command("fails")
-    @shared
+    @command()
     def fails(session: Session) -> None:
         raise KeyError(session, TEXT)
 
     monkeypatch.setitem(main.counters.commands, "fails", fails)
     monkeypatch.setenv("COUNTERS_DEBUG", "1")
     done = run("fails")
-    assert (done.code, "in fails" in done.err) == (FAULT, True)
+    assert (done.code, "in fails" in done.err) == (Exit.FAULT, True)
     assert FOREIGN.findall(done.err) == []

@@ -7,12 +7,13 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from decimal import Decimal
 from itertools import chain
+from string import hexdigits
 from typing import Any, Final
 
 import click
 
 from counters_cli.output import group_text, number, pairs, stamp, table
-from counters_cli.session import DONE, FOUND, Session, asking, shared
+from counters_cli.session import Exit, Session, command
 from counters_lambda.counting.crossings import crossing_details
 from counters_lambda.http_api.resources import Document, answer
 from dynamodb_counters._declarations import TimeWeighted, Window
@@ -22,24 +23,20 @@ from dynamodb_counters._reads.events import explain as explain_question
 from dynamodb_counters._reads.question import MAX_LIMIT, ORDERS, SPAN, Position, Question, options_of
 from dynamodb_counters._registry import threshold_name
 
-_WITH_ALL: Final = click.option("--all", "everything", is_flag=True, help="All pages.")
+_GROUP: Final = {"name": "NAME", "group": "[FIELD=VALUE]…"}
 _OF_ALL_KINDS: Final = ("aggregate", "window", "active", "distribution", "extremes", "complete")
-_CROSSING_DIGITS: Final = 16
+_OPTIONS: Final = (*SPAN, "step", "rolling", "tz", "anchor", "p", "order", "limit", "next", "scan", "consistent")
 
 
-@click.command()
-@asking(*SPAN, "step", "rolling", "tz", "anchor", "p", "order", "limit", "next", "scan", "consistent")
-@click.option("--top", is_flag=True, help="The first groups of its ranking, the greatest first.")
-@_WITH_ALL
-@shared
-def get(session: Session, name: str, group: tuple[str, ...], *, top: bool, everything: bool, **choices: Any) -> None:
+@command(*_OPTIONS, "top", "all_pages", **_GROUP)
+def get(session: Session, name: str, group: Sequence[str], *, top: bool, all_pages: bool, **choices: Any) -> None:
     """Read one group of NAME; what counts by time, over a span of it, or with --step or --rolling step by step.
 
     Without the fields of its sort key, all groups of the partition are listed; without any, with --scan, all groups.
     """
     resource = "top" if top else "series" if choices["step"] or choices["rolling"] else "get"
     question = session.ask(resource, name, group, choices)
-    document, declared = _answer(session, question, choices, everything=everything), question.declared
+    document, declared = _answer(session, question, choices, all_pages=all_pages), question.declared
     if resource == "get" and isinstance(declared, Window) and isinstance(declared.measure, TimeWeighted):
         start, end = (datetime.fromisoformat(document[end]) for end in ("start", "end"))
         window = session.counters.window(declared, question.values)
@@ -51,30 +48,35 @@ def get(session: Session, name: str, group: tuple[str, ...], *, top: bool, every
         session.tell(f"not complete: `counters backfill {name}` counts what was there before")
 
 
-@click.command()
-@asking(*SPAN, "limit", "next", "consistent")
-@_WITH_ALL
-@shared
-def events(session: Session, name: str, group: tuple[str, ...], *, everything: bool, **choices: Any) -> None:
+@command(*SPAN, "limit", "next", "consistent", "all_pages", **_GROUP)
+def events(session: Session, name: str, group: Sequence[str], *, all_pages: bool, **choices: Any) -> None:
     """List events of the declaration NAME that have these values; or crossings of the threshold NAME.
 
     The fields of their partition key are needed; of packed events the tenant, if they have one, and the last 24 hours
     are listed unless a span is given. Of a threshold, all that fired, or what --since and --until select.
     """
-    if threshold_name(name) in session.registry.entries:
-        _show(session, {"threshold": name, "events": _crossings(session, name, group, choices), "next": None})
-    else:
+    if threshold_name(name) not in session.registry.entries:
         question = session.ask("events", name, group, choices)
-        _show(session, _answer(session, question, choices, everything=everything))
+        _show(session, _answer(session, question, choices, all_pages=all_pages))
+        return
+    if group or any(value for option, value in choices.items() if option not in ("start", "end")):
+        raise click.UsageError(f"invalid options of the threshold {name!r}: expected --since and --until alone")
+    start, end = (stamp(choices[end].timestamp()) if choices[end] else "" for end in ("start", "end"))
+    pks = [f"{CROSSING_PREFIX}{name}#{digit}" for digit in hexdigits[:16]]
+    outbox = chain.from_iterable(session.table.each(lambda pk: [*session.table.partition(pk)], pks))
+    crossings = [
+        event for event in crossing_details(outbox) if start <= event["at"] and not (end and event["at"] >= end)
+    ]
+    _show(session, {"threshold": name, "events": crossings, "next": None})
 
 
-def _answer(session: Session, question: Question, choices: Mapping[str, Any], *, everything: bool) -> Document:
-    """The answer to a question, or all its pages, which then are long ones."""
+def _answer(session: Session, question: Question, choices: Mapping[str, Any], *, all_pages: bool) -> Document:
+    """Answer a question, or with all its pages, which then are long ones."""
     has_pages = "next" in options_of(question.declared, question.resource, is_bounded=False)
-    if everything and has_pages and choices["limit"] is None:
+    if all_pages and has_pages and choices["limit"] is None:
         question = replace(question, limit=MAX_LIMIT)
     document = page = answer(session.counters, question)
-    while everything and page.get("next"):
+    while all_pages and page.get("next"):
         page = answer(session.counters, replace(question, next=Position.parse("next", page["next"])))
         lists = {name: document[name] + rows for name, rows in page.items() if isinstance(rows, list)}
         document |= {**lists, "next": page["next"]}
@@ -86,21 +88,21 @@ def _show(session: Session, document: Document) -> None:
     if "events" in document:
         lines = table([{name: str(value) for name, value in event.items()} for event in document["events"]])
     elif "groups" in document:
-        lines = table([_columns(each) for each in document["groups"]])
+        lines = table([_columns(group) for group in document["groups"]])
     elif "series" in document:
-        lines = table([{"start": each["start"], **_columns(each)} for each in document["series"]])
+        lines = table([{"start": step["start"], **_columns(step)} for step in document["series"]])
     elif "extremes" in document:
-        ends = [(order, each) for order in ORDERS for each in document.get(order, ())]
-        lines = table([{"end": order, **_columns(each)} for order, each in ends])
+        ends = [(order, value) for order in ORDERS for value in document.get(order, ())]
+        lines = table([{"end": order, **_columns(value)} for order, value in ends])
     else:
         lines = pairs(_columns({**document, "values": {}}))
-    session.emit(document, lines)
+    session.emit(document, *lines)
     if document.get("next"):
         session.tell(f"there are more: --next {document['next']}, or --all")
 
 
 def _columns(entry: Document) -> dict[str, Any]:
-    """What an entry holds by the names of columns: fields and measures side by side."""
+    """Return what an entry holds by the names of columns: fields and measures side by side."""
     columns: dict[str, Any] = {}
     for name, value in entry.items():
         if name in ("values", "measures", "shown"):
@@ -112,34 +114,18 @@ def _columns(entry: Document) -> dict[str, Any]:
     return columns
 
 
-def _crossings(session: Session, name: str, group: Sequence[str], choices: Mapping[str, Any]) -> list[Document]:
-    """Items of the outbox as their events, the oldest first."""
-    if group or any(value for option, value in choices.items() if option not in ("start", "end")):
-        raise click.UsageError(f"invalid options of the threshold {name!r}: expected --since and --until alone")
-    start, end = (stamp(choices[end].timestamp()) if choices[end] else "" for end in ("start", "end"))
-
-    pks = [f"{CROSSING_PREFIX}{name}#{digit:x}" for digit in range(_CROSSING_DIGITS)]
-    parts = session.table.each(lambda pk: [*session.table.partition(pk)], pks)
-    details = crossing_details(chain.from_iterable(parts))
-    return [each for each in details if start <= each["at"] and not (end and each["at"] >= end)]
-
-
-@click.command()
-@asking(*SPAN)
-@click.option("--limit", default=20, type=click.IntRange(0), help="Lines to show.")
-@click.option("--scan", is_flag=True, help="Read the whole table, if nothing less will do.")
-@shared
-def explain(session: Session, name: str, group: tuple[str, ...], *, limit: int, scan: bool, **when: Any) -> int:
+@command(*SPAN, "lines", "scan", **_GROUP)
+def explain(session: Session, name: str, group: Sequence[str], *, lines: int, scan: str | None, **span: Any) -> int:
     """Show why a group of NAME counts what it counts: the events, items or groups that it counts, and what differs.
 
     Exit code 1: the number differs from the sum of its lines.
     """
-    question = session.ask("get", name, group, when)
-    explained = explain_question(session.table, question, scan=scan, limit=limit)
-    lines = table([{"key": line.key, "adds": line.adds} for line in explained.lines])
+    question = session.ask("get", name, group, span)
+    explained = explain_question(session.table, question, scan=scan is not None, limit=lines)
+    rows = table([{"key": line.key, "adds": line.adds} for line in explained.lines])
     rest = f", {number(len(explained.lines))} of them shown" if len(explained.lines) < explained.count else ""
-    lines.append(f"{group_text(explained.numbers) or 0}: {number(explained.count)} lines{rest}")
+    rows.append(f"{group_text(explained.numbers) or 0}: {number(explained.count)} lines{rest}")
     if explained.difference:
-        lines.append(f"differs by {group_text(explained.difference)}: {explained.reason}")
-    session.emit(asdict(explained), lines)
-    return FOUND if explained.difference else DONE
+        rows.append(f"differs by {group_text(explained.difference)}: {explained.reason}")
+    session.emit(asdict(explained), *rows)
+    return Exit.FINDINGS if explained.difference else Exit.SUCCESS

@@ -1,1 +1,0 @@
-"""The commands, a module for those that belong together."""
