@@ -170,7 +170,11 @@ class ChangedCounts:
     def new(self) -> Iterator[dict[str, Any]]:
         """Answer as `counters get` does: what counts by time, over the last 24 hours."""
         table, questions = self._counters._table, dict[Any, Question]()
-        items = list(self._images())
+        items, records = list[Any](), None
+        while records != []:
+            page = self._streams.get_records(ShardIterator=self._next)
+            records, self._next = page["Records"], page["NextShardIterator"]
+            items += [record["dynamodb"].get("NewImage", {}) for record in records]
         registered = read_registry(table).declarations if items else ()
         declared = {declaration.name: declaration for declaration in registered}
         for item in items:
@@ -184,10 +188,3 @@ class ChangedCounts:
                     question = Question(now=table.clock(), declared=declaration, values=values, consistent=True)
                     questions[name, *values.values()] = question
         return (answer(self._counters, question) for question in questions.values())
-
-    def _images(self) -> Iterator[Mapping[str, Any]]:
-        records = None
-        while records != []:
-            page = self._streams.get_records(ShardIterator=self._next)
-            records, self._next = page["Records"], page["NextShardIterator"]
-            yield from (record["dynamodb"].get("NewImage", {}) for record in records)
