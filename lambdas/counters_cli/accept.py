@@ -131,8 +131,8 @@ class Lag:
         """Read the groups again, and return how many have not counted all of it yet."""
         groups = [(delta.layout, delta.group) for _, delta in self._pending]
         read = read_groups(self._table, groups, {shard for shard, _ in self._pending})
-        pairs = zip(self._pending, read, strict=True)
-        self._pending = [(shard, delta) for (shard, delta), group in pairs if group.applied[shard] < delta.last]
+        progress = zip(self._pending, read, strict=True)
+        self._pending = [(shard, delta) for (shard, delta), group in progress if group.applied[shard] < delta.last]
         return len(self._pending)
 
 
