@@ -12,6 +12,6 @@ def run() -> int:
     except ModuleNotFoundError as error:
         if error.name != "click":
             raise
-        print('error: the command needs the extra `cli`: pip install "dynamodb-counters[cli]"', file=sys.stderr)
+        sys.stderr.write('error: the command needs the extra `cli`: pip install "dynamodb-counters[cli]"\n')
         return 3
     return main()
