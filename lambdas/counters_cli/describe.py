@@ -13,8 +13,8 @@ import click
 from botocore.exceptions import BotoCoreError, ClientError
 
 from counters_cli.output import counted, number, stamp, table
-from counters_lambda.counting.commit import Checkpoint
 from counters_cli.session import Exit, Session, command, ending
+from counters_lambda.counting.commit import Checkpoint
 from counters_lambda.counting.feeds import Shard, StreamReader, read_checkpoint
 from dynamodb_counters._declarations import Declaration, Direct
 from dynamodb_counters._declarations.codec import decode, described, same_definition

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from dynamodb_counters._items.conditions import Attr, Condition
     from dynamodb_counters._quarantine import Quarantined
     from dynamodb_counters._reads.events import Explanation, Line
+    from dynamodb_counters._reads.group_reads import Distribution as Distribution
     from dynamodb_counters._reads.group_reads import Extreme
-    from dynamodb_counters._reads.span_reads import Distribution, Integral, WindowCount, WindowReader
-    from dynamodb_counters._writes.leases import Leases
+    from dynamodb_counters._reads.span_reads import Integral, WindowCount, WindowReader
+    from dynamodb_counters._writes.direct_counts import Leases as Leases
     from dynamodb_counters._writes.outcomes import Outcome, Outcomes, OutcomeStatus
     from dynamodb_counters.errors import (
         CountersError,
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
         UnavailableError,
         UncountedError,
     )
-    from dynamodb_counters._reads.group_reads import Distribution as Distribution
-    from dynamodb_counters._writes.direct_counts import Leases as Leases
 
     Declaration: TypeAlias = Declarable
 

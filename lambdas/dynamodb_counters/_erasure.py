@@ -28,9 +28,9 @@ from dynamodb_counters._items import schema
 from dynamodb_counters._items.chunks import chunk_bucket, decode_chunk, encode_chunk
 from dynamodb_counters._items.conditions import Image, text_reader
 from dynamodb_counters._items.conversions import base64_text, key_text
-from dynamodb_counters._registry import Layouts, all_parts, note_surplus, read_registry
 from dynamodb_counters._items.schema import CHUNK, ERASED, PK, SK, TYPE, key_of, update_as_seen
 from dynamodb_counters._quarantine import PROVISIONAL, REASON, RECORD, STATE, WAITING
+from dynamodb_counters._registry import Layouts, all_parts, note_surplus, read_registry
 from dynamodb_counters._table import Table
 from dynamodb_counters._tiers import DAY
 from dynamodb_counters._writes import chunk_writes

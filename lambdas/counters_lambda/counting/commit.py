@@ -21,8 +21,8 @@ from counters_lambda.counting.run_logs import RUN_RETENTION
 from dynamodb_counters import exactly_once as kernel
 from dynamodb_counters._assumptions import CHECKPOINT_KEPT, FRESH, KEPT_LONGER, LONGEST_REQUEST, SETTLED_AFTER
 from dynamodb_counters._declarations.groups import Key, typed_key
-from dynamodb_counters._fold.layouts import BITS, GroupRef, ItemLayout, Page, PageUpdate, Update, is_full
 from dynamodb_counters._fold.fold import Delta, fold
+from dynamodb_counters._fold.layouts import BITS, GroupRef, ItemLayout, Page, PageUpdate, Update, is_full
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
 from dynamodb_counters._items import schema

@@ -21,8 +21,7 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
 from dynamodb_counters._items.schema import typed_values
 from dynamodb_counters._quarantine import Quarantine
-    PageLevels,
-from dynamodb_counters._registry import STALE, WAITING, Entry, Registry, Run, read_registry, write_registry
+from dynamodb_counters._registry import STALE, WAITING, Entry, PageLevels, Registry, Run, read_registry, write_registry
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CheckpointError, InvalidArgumentError
 

@@ -14,8 +14,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from counters_lambda.http_api import requests
 from counters_lambda.http_api.json_schema import compile_schema
-from dynamodb_counters import _table
 from counters_lambda.http_api.requests import EventCheck, ProblemError
+from dynamodb_counters import _table
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import decode, restored
 from dynamodb_counters._fold.plan import Plan

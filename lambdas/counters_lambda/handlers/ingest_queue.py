@@ -20,8 +20,8 @@ from aws_lambda_powertools.metrics import MetricUnit
 from botocore.exceptions import BotoCoreError, ClientError
 
 from counters_lambda.handlers._metering import add_metrics
-from dynamodb_counters import _table
 from counters_lambda.http_api.requests import ProblemError, envelope_problem, parse_events, write_json
+from dynamodb_counters import _table
 from dynamodb_counters._assumptions import LONGEST_REQUEST
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import decode

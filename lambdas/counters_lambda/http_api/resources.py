@@ -23,10 +23,10 @@ from dynamodb_counters._declarations import Aggregate, Average, Declaration, Eve
 from dynamodb_counters._declarations.composites import group_fields
 from dynamodb_counters._declarations.groups import Group
 from dynamodb_counters._items.conversions import event_seconds
-from dynamodb_counters._reads.group_reads import Distribution, Extreme, list_groups, read_distribution, read_extremes
-from dynamodb_counters._reads.span_reads import WindowCount, queries_of, read_spans
 from dynamodb_counters._reads import question as questions
+from dynamodb_counters._reads.group_reads import Distribution, Extreme, list_groups, read_distribution, read_extremes
 from dynamodb_counters._reads.question import ORDERS, SHARES, Position, Question, fields_of, kind_of
+from dynamodb_counters._reads.span_reads import WindowCount, queries_of, read_spans
 from dynamodb_counters._tiers import read_cost, utc
 from dynamodb_counters.errors import InvalidArgumentError
 

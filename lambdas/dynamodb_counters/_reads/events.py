@@ -31,8 +31,8 @@ from dynamodb_counters._items.schema import CHUNK, ONCE_SUFFIX, PACK_SUFFIX, PAG
 from dynamodb_counters._reads import group_reads
 from dynamodb_counters._reads.group_reads import Item, query, sort_key_range
 from dynamodb_counters._reads.question import SPAN, Question, fields_of, require_order
-from dynamodb_counters._registry import Layouts, all_parts, part_of, read_registry
 from dynamodb_counters._reads.span_reads import WindowReads, add_up, read_spans
+from dynamodb_counters._registry import Layouts, all_parts, part_of, read_registry
 from dynamodb_counters._table import Table
 from dynamodb_counters._tiers import FIRST_SECOND, LAST_SECOND, TOTAL, Span, seconds_of
 from dynamodb_counters.errors import InvalidArgumentError

@@ -25,9 +25,8 @@ from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import LAST_CHARACTER, Number, key_text, parse_number, read_number, whole
 from dynamodb_counters._items.keys import LOG, log_bins, parts_of, value_of
 from dynamodb_counters._items.schema import LEADERBOARD, PK, RANKING_INDEX, READ_UNIT_BYTES, SCORE, SK, TYPE
-from dynamodb_counters._layouts import PageLevels
 from dynamodb_counters._reads.question import MAX_LIMIT, ORDERS, Order
-from dynamodb_counters._registry import NameStates
+from dynamodb_counters._registry import NameStates, PageLevels
 from dynamodb_counters._table import Table
 from dynamodb_counters._tiers import Interval, Span, utc
 from dynamodb_counters.errors import InvalidArgumentError

@@ -18,8 +18,8 @@ from botocore.exceptions import ClientError
 import dynamodb_counters
 from counters_cli import main as cli
 from counters_cli.output import number, progress_on, span
-from counters_lambda.counting.commit import checkpoint_key
 from counters_cli.session import Session, command, ending
+from counters_lambda.counting.commit import checkpoint_key
 from dynamodb_counters.errors import CommitError, InvalidArgumentError
 from dynamodb_counters.exactly_once import shard_digest
 from simulation.clock import VirtualClock
