@@ -46,7 +46,7 @@ _SHARED = {
     "dynamodb_local": re.compile(r".*dynamodb_local|tests/(integration/|exactly_once/test_crashes\.py)"),
     "stacks": re.compile(
         r"tests/(gate/|unit/infra/)"
-        r"|tests/site/test_blocks\.py::test_blocks_run\[(../README|tutorials/blog)"
+        r"|tests/site/test_blocks\.py::test_blocks_run\[(../README|examples)"
     ),
 }
 

@@ -73,7 +73,7 @@ _PRINTED = re.compile(r"print\([a-z.]+\)  # (.*)")
 
 @pytest.mark.parametrize(
     "name",
-    [name if name in (README, "tutorials/blog.md") else pytest.param(name, marks=pytest.mark.night) for name in PAGES],
+    [name if name in (README, "examples.md") else pytest.param(name, marks=pytest.mark.night) for name in PAGES],
 )
 def test_blocks_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
