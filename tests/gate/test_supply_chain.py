@@ -204,7 +204,7 @@ def oldest() -> dict[str, str]:
 
 
 def test_the_page_says_which_cdk_is_the_oldest() -> None:
-    assert f"`aws-cdk-lib` {oldest()['aws-cdk-lib']} or newer" in (PROJECT / "docs" / "faq.md").read_text()
+    assert f"`aws-cdk-lib` {oldest()['aws-cdk-lib']} or newer" in (PROJECT / "docs" / "concepts.md").read_text()
 
 
 @pytest.mark.skipif("NIGHT" not in os.environ, reason="installs the oldest dependencies: set NIGHT=1")
