@@ -220,38 +220,6 @@ def pages() -> str:
     return picture(label, 404, shapes)
 
 
-def gaps() -> str:
-    """Members by the day and the gap to their day before, and how a span counts each once."""
-    days, longest, first, last = range(1, 8), 5, 3, 6
-    active = {"ann": (1, 3, 4, 6), "bob": (2, 5), "cem": (6,)}
-    cell, left = 58, 84
-    shapes = [text(LEFT, 32, "day")]
-    shapes += [text(left + cell * (day - 0.5), 32, f"{day}", "b", anchor="middle") for day in days]
-    shapes.append(box(left + cell * (first - 1) - 2, 42, cell * (last - first + 1) + 4, 152, "none"))
-    counted = 0
-    for row, (member, units) in enumerate(active.items()):
-        top = 50 + 48 * row
-        shapes.append(text(LEFT, top + 25, member, "b"))
-        for before, day in zip((None, *units), units, strict=False):
-            gap = longest if before is None else min(day - before, longest)
-            is_counted = first <= day <= last and gap > day - first
-            counted += is_counted
-            kind = "good" if is_counted else "plain" if first <= day <= last else "none"
-            shapes.append(box(left + cell * (day - 1) + 3, top, cell - 6, 40, kind, f"gap {gap}"))
-    shapes += [
-        text(LEFT, 222, f"Active from day {first} to {last}: gaps that reach back before day {first}."),
-        text(LEFT, 244, f"{counted} members, each at its first day in there.", "b good"),
-        text(LEFT, 266, f"New members have the longest gap, {longest}.", "faint"),
-    ]
-    label = (
-        "Days on which three members were active, each with the gap to the last one before. "
-        f"From day {first} to {last}, a member counts where its gap reaches back before day {first}: "
-        f"{counted} members, each once, at its first day "
-        "in there."
-    )
-    return picture(label, 280, shapes)
-
-
 def _page(image: Image) -> tuple[str, str]:
     return image["sk"]["S"], ",  ".join(f"{name} {image[name]['N']}" for name in image if name.startswith("="))
 
@@ -264,7 +232,6 @@ _PICTURES: Final = {
     "correction": correction,
     "tenants": tenants,
     "pages": pages,
-    "gaps": gaps,
 }
 
 if __name__ == "__main__":

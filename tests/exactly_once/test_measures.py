@@ -413,7 +413,7 @@ def test_numbers_that_a_measure_lacks_are_found_and_repaired(name: str) -> None:
     assert world.missing() == []
 
 
-# The table of docs/measures.md: a cell that schedules do not prove is derived by doing it
+# The table of docs/declarations.md: a cell that schedules do not prove is derived by doing it
 
 BEGIN: Final = datetime(2026, 11, 15, tzinfo=UTC)
 END: Final = BEGIN + 5 * DAY
@@ -528,11 +528,16 @@ COLUMNS: Final = {"correction": correction, "pages": in_pages, "`record_once`": 
 
 def _table() -> dict[tuple[str, str], str]:
     """The cells of the page by measure and column."""
-    text = (Path(__file__).parents[2] / "docs" / "measures.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "declarations.md").read_text(encoding="utf-8")
     found = re.search(r"^\| measure \|.*?(?=\n\n)", text, re.MULTILINE | re.DOTALL)
     assert found is not None
     [head, _, *rows] = [[cell.strip() for cell in line.strip("| ").split("|")] for line in found[0].splitlines()]
-    return {(row[0].strip("`"), name): cell for row in rows for name, cell in zip(head[1:], row[1:], strict=True)}
+    return {
+        (measure.strip("`"), name): cell
+        for measures, *cells in rows
+        for measure in measures.split(", ")
+        for name, cell in zip(head[1:], cells, strict=True)
+    }
 
 
 @pytest.mark.parametrize("column", COLUMNS)

@@ -97,7 +97,7 @@ def test_attributes_of_events_take_a_part_of_the_environment_too(
         for n, source in ((n, sources[n % events]) for n in range(100))
     )
 
-    # docs/aggregates.md says so.
+    # docs/declarations.md says so.
     size = len(encode(declared, attributes=True)) - len(encode(declared))
     assert size == pytest.approx(kilobytes * 1024, rel=0.25)
 
