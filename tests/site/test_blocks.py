@@ -58,8 +58,7 @@ from dynamodb_counters import Aggregate, Distinct, Event, Packed
     "windows.md": """
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
-from dynamodb_counters import Counters, Distinct, Event, Window
-VIEW = Event("view", key=("url", "at"))
+from dynamodb_counters import Counters, Event, Window
 JOB = Event("job", key=("customer", "id"))
 counters = Counters(table_name)
 then = end = datetime(2026, 11, 20, 12, tzinfo=UTC)
