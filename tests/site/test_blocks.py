@@ -47,11 +47,6 @@ for number, cents in ("1001", 1990), ("1002", 3000):
     item = {**{name: {"S": text} for name, text in texts.items()}, "cents": {"N": str(cents)}}
     boto3.client("dynamodb").put_item(TableName=os.environ["ORDERS_TABLE"], Item=item)
 """,
-    "packed-events.md": """
-from datetime import UTC, datetime, timedelta
-from dynamodb_counters import Counters, Event, Packed
-counters = Counters(table_name)
-""",
     "pages.md": """
 from dynamodb_counters import Aggregate, Distinct, Event, Packed
 """,

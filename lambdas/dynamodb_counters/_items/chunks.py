@@ -1,6 +1,6 @@
 """Chunks: many events in one item, their attributes in columns, compressed.
 
-A chunk is never changed, except that rows of erased events are taken out. docs/packed-events.md documents the format.
+A chunk is never changed, except that rows of erased events are taken out. docs/writing-events.md documents the format.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ _VALUE: st.SearchStrategy[dict[str, Any]] = st.recursive(
     ),
     max_leaves=6,
 )
-_PAGE = Path(__file__).parents[3] / "docs" / "packed-events.md"
+_PAGE = Path(__file__).parents[3] / "docs" / "writing-events.md"
 [_READER] = [block for block in re.findall(r"```python\n(.*?)```", _PAGE.read_text(), re.DOTALL) if "zlib" in block]
 
 _SIGNS = st.sampled_from("+++-0")
