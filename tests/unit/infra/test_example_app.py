@@ -153,7 +153,7 @@ def test_the_documentation_shows_what_the_example_deploys() -> None:
 
 def test_the_signer_of_the_documentation_sends_what_standard_webhooks_verifies(monkeypatch: pytest.MonkeyPatch) -> None:
     """https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md says how."""
-    page = (_DOCS / "constructs" / "threshold-events.md").read_text()
+    page = (_DOCS / "thresholds.md").read_text()
     [code] = re.findall(r'SIGNER = """(.*?)"""', page, re.DOTALL)
     key, sent = b"a key of any bytes", list[Any]()
 
