@@ -15,15 +15,12 @@ from tests.site.blocks import DOCS, PROJECT, Block, blocks, pages, run
 from tests.site.world import World
 
 README = "../README.md"
-_VIEWS = """
+PRELUDES = {
+    "monitoring.md": """
 from dynamodb_counters import Aggregate, Count, Event
 VIEW = Event("view", key=("url", "time", "clientId"))
 VIEWS = Aggregate("views", VIEW, by="url", measures={"views": Count()})
-"""
-
-PRELUDES = {
-    "constructs/function-options.md": _VIEWS,
-    "monitoring.md": _VIEWS,
+""",
     "erasure.md": """
 import boto3
 from dynamodb_counters import Counters, Event
