@@ -128,7 +128,7 @@ def test_the_authorizer_knows_customers_by_their_tokens(monkeypatch: pytest.Monk
 
 
 def test_step_1_lets_the_new_consumer_read_the_old_queue(stack: Stack) -> None:
-    page = (_DOCS / "constructs" / "event-ingest.md").read_text().partition("## Renaming and moving")[2]
+    page = (_DOCS / "http.md").read_text().partition("### Renaming and moving")[2]
     [code] = re.findall(r"(?ms)^1\. .*?```python\n(.*?)```", page)
     counters = DedupCounterTable(stack, "Counters")
     names: dict[str, Any] = {"self": stack, "counters": counters, "VIEW": VIEW}
