@@ -104,7 +104,7 @@ class Observed(Construct):
         self.alarms = []
 
     def metric(self, metric_name: str, **props: Any) -> cloudwatch.Metric:
-        """Return a metric that the functions emit, by its name in the `table of metrics <../monitoring.md>`_.
+        """Return a metric that the functions emit, by its name in the `table of metrics <monitoring.md>`_.
 
         ``props`` are those of CDK's ``Metric``, such as ``period`` and ``statistic``. Default: sums of 5 minutes.
         """
