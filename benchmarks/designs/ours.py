@@ -68,7 +68,7 @@ class PackedEvents(Ours):
 
     name = "packed"
     title = "this: packed"
-    source = "docs/packed-events.md"
+    source = "docs/writing-events.md"
     event = PACKED_VIEW
     declarations: tuple[Declaration, ...] = (replace(VIEWS, source=PACKED_VIEW),)
     events_per_call: ClassVar[int] = 64
