@@ -40,30 +40,24 @@ from dynamodb_counters import (
 )
 from simulation.counters_in_memory import counters_in_memory
 from tests.site.blocks import DOCS
-from tests.unit.cli.blog import DECLARED, NOW, PHONES, VIEW, seeded
+from tests.unit.cli.blog import DECLARED, NOW, PHONES, seeded
 from tests.unit.cli.in_process import commands, write_template
 
 PAGE: Final = DOCS / "cli.md"
 _BLOCK: Final = re.compile(r"(?ms)^```console\n(.*?)^```$")
 
 REQUEST = Event("request", key=("route", "at", "user"))
-USAGE = Aggregate("usage", REQUEST, by=("user", "at:month"), requests=Count())
 CHANGE = Event("change", key=("team", "id"))
 REQUESTS = (
     ActiveMembers("users", REQUEST, member="user", time="at"),
     Percentiles("latency", REQUEST, by="route", attribute="ms", time="at"),
-    Percentiles("sizes", REQUEST, by="route", attribute="bytes"),
-    Extremes("slowest", REQUEST, by="route", attribute="ms", show="user"),
     Window("seats", CHANGE, by="team", time="at", measure=TimeWeighted("seats"), retention=None),
-    USAGE,
-    Threshold("plan", USAGE, at=[24, 30], once=True),
 )
 NEXT = (
     *(each for each in DECLARED if each.name != "phones"),
     replace(PHONES, where=Attr("device").ne("laptop")),
-    Aggregate("bytes", VIEW, pk="SITE", sk="BYTES", bytes=Sum("bytes")),
 )
-"""What `cdk synth` writes: another filter, and an aggregate more."""
+"""What `cdk synth` writes: another filter."""
 
 
 @contextmanager
