@@ -37,9 +37,10 @@ def explored(exploration: Exploration, seconds: float, *, removal: bool) -> Row:
         found = verdict.violated or "holds"
         found = found if is_right else f"**{found}**"
         size, steps = f"{verdict.states:,} | {verdict.seconds:.0f}", len(verdict.trace) - 1
+    module = exploration.specification.name
     if removal:
-        return is_right, f"| {exploration.about} | {exploration.name} | {found} | {steps} | {size} |"
-    return is_right, f"| {exploration.name} | {exploration.about} | {found} | {size} |"
+        return is_right, f"| {module} | {exploration.about} | {exploration.name} | {found} | {steps} | {size} |"
+    return is_right, f"| {module} | {exploration.name} | {exploration.about} | {found} | {size} |"
 
 
 def main() -> int:
@@ -49,10 +50,11 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3600.0, help="the longest that one run of TLC may take")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
-    count, wrong = 0, 0
+    count, wrong, last, took = 0, 0, "", list[str]()
     for part in given.only:
         begun, (head, rows) = time.monotonic(), _PARTS[part]
-        print(f"\n{part}\n\n{head}\n{'|---' * (head.count('|') - 1)}|", flush=True)
+        if head != last:
+            print(f"\n{head}\n{'|---' * (head.count('|') - 1)}|", flush=True)
         try:
             for is_right, row in rows(given):
                 count, wrong = count + 1, wrong + (not is_right)
@@ -60,8 +62,9 @@ def main() -> int:
         except EngineUnavailableError as missing:
             print(missing)
             return 1
-        print(f"\nAll of this: {time.monotonic() - begun:.0f} s, {given.processes} at a time.", flush=True)
-    print(f"\n{count} rows, {wrong} wrong")
+        last = head
+        took.append(f"{part} {time.monotonic() - begun:.0f} s")
+    print(f"\nTook, {given.processes} at a time: {', '.join(took)}.\n\n{count} rows, {wrong} wrong")
     return 1 if wrong else 0
 
 
@@ -96,8 +99,8 @@ def _shown(text: str) -> str:
     return f"`{text[:160]}`".replace("|->", "=").replace("\n", " ")
 
 
-_CONFIGURATIONS: Final = "| configuration | what takes part | verdict | distinct states | seconds |"
-_REMOVALS: Final = "| guard removed | from | violated | shortest trace, steps | states until then | seconds |"
+_CONFIGURATIONS: Final = "| module | configuration | what takes part | verdict | distinct states | seconds |"
+_REMOVALS: Final = "| module | guard removed | from | violated | shortest trace, steps | states until then | seconds |"
 _PARTS: Final[dict[str, tuple[str, Callable[[argparse.Namespace], Iterator[Row]]]]] = {
     **{of.name: (_CONFIGURATIONS, partial(_explored, of.configurations)) for of in SPECIFICATIONS},
     **{f"{of.name}-guards": (_REMOVALS, partial(_explored, of.removals, removal=True)) for of in SPECIFICATIONS},
