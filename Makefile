@@ -70,7 +70,7 @@ soak: $(ENVIRONMENT) ## Run fault schedules for some minutes [MINUTES=30]
 mutations: $(ENVIRONMENT) ## Switch off each safety mechanism in turn and check that a test fails
 	$(PYTHON) -m simulation.mutations $(ARGS)
 
-spec: $(ENVIRONMENT) ## Check the specification and the handler against it; writes docs/spec/README.md [ARGS='--traces 100']
+spec: $(ENVIRONMENT) ## Check the specification and the handler against it; prints the tables of docs/spec/README.md [ARGS='--traces 100']
 	$(PYTHON) -m simulation.specification $(ARGS)
 
 engines: $(ENVIRONMENT) ## Run the store tests and the benchmarks on every engine

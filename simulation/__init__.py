@@ -4,7 +4,7 @@ From the bottom up; each imports only from what stands above it:
 
 - `clock`: virtual time;
 - `memory`, `memory_table`: DynamoDB in memory, with its streams and units, and one table of it;
-- `aws`: rules of AWS that several simulators follow; docs/aws-rules.md has all of them, with their sentences;
+- `aws`: rules of AWS that several simulators follow; docs/engines.md has all of them, with their sentences;
 - `engines`: DynamoDB Local, started where it is installed;
 - `queue`: a queue, and a table without enough units, in virtual time;
 - `delivery`: the event source mapping that hands a stream to a function, as AWS documents it;

@@ -1,6 +1,6 @@
 """The assumptions that exactness rests on: each margin, freshness, limit and retry policy, once.
 
-docs/assumptions.md is generated from this module; the modules that import a name rely on it. Durations are in seconds.
+A table of docs/engines.md is generated from it; the modules that import a name rely on it. Durations are in seconds.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""AWS's rules that several simulators follow: docs/aws-rules.md has them all."""
+"""AWS's rules that several simulators follow: docs/engines.md has them all."""

@@ -1,4 +1,4 @@
-"""docs/assumptions.md is the table of `_assumptions`: ``make snapshot`` writes it again."""
+"""docs/engines.md has the table of `_assumptions`: ``make snapshot`` writes it again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynamodb_counters._tiers import DAY, HOUR, MINUTE
 from tests.unit import test_rooms
 
 _PROJECT = Path(__file__).parents[2]
-_PAGE = _PROJECT / "docs" / "assumptions.md"
+_PAGE = _PROJECT / "docs" / "engines.md"
 _TABLE = re.compile(r"(?<=<!-- table -->\n).*?(?=<!-- end -->)", re.DOTALL)
 _SPECIFIED = re.compile(r"`(\w+)` of the specification")
 
@@ -61,7 +61,7 @@ def _table() -> str:
 
 
 @pytest.mark.snapshot
-def test_the_page_of_assumptions_is_the_module_of_assumptions() -> None:
+def test_the_table_of_assumptions_is_the_module_of_assumptions() -> None:
     page = _PAGE.read_text()
     written = _TABLE.sub(lambda _: _table(), page)
     if os.environ.get("UPDATE_SNAPSHOTS"):

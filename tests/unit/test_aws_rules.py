@@ -1,4 +1,4 @@
-"""docs/aws-rules.md: each rule of AWS has a switch in a simulator, and a guard that a mutation takes away."""
+"""Rules of AWS in docs/engines.md: each has a switch in a simulator, and a guard that a mutation takes away."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulation.mutations import MUTATIONS
 _PROJECT: Final = Path(__file__).parents[2]
 _ROWS: Final = [
     [cell.strip() for cell in line.split("|")[1:-1]]
-    for line in (_PROJECT / "docs" / "aws-rules.md").read_text().splitlines()
+    for line in (_PROJECT / "docs" / "engines.md").read_text().partition("## Rules of AWS")[2].splitlines()
     if line.startswith("| ")
 ][1:]
 _TESTS: Final = {mutation.name: mutation.test.rpartition("::")[2] for mutation in MUTATIONS}
