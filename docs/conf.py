@@ -13,7 +13,6 @@ author = "The DynamoDB counters authors"
 language = "en"
 
 extensions = ["myst_parser", "plain_markdown", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["adr/000-template.md"]
 
 # The pages also read well on the repository's host: plain Markdown, links from file to file, its anchors of headings.
 myst_heading_anchors = 4

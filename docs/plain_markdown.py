@@ -120,8 +120,7 @@ def _with_children(env: BuildEnvironment, page: str) -> Iterator[str]:
 def _entry(env: BuildEnvironment, page: str) -> str:
     link = f"[{env.titles[page].astext()}]({page}.md)"
     sentence = _SENTENCE.match(_lead(env, page))
-    # A decision begins with its status, which is one word.
-    return f"{link}: {sentence[0].rstrip('.:')}" if sentence and " " in sentence[0] else link
+    return f"{link}: {sentence[0].rstrip('.:')}" if sentence else link
 
 
 def _lead(env: BuildEnvironment, page: str) -> str:
