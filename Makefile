@@ -41,7 +41,7 @@ demo: ## Deploy to an emulator, send traffic, check every count [EXAMPLE= LOG= D
 	case "$$KEEP" in ''|0|no|false) ;; *) set -- "$$@" --keep ;; esac; \
 	exec $(PYTHON) -m demo "$$@"
 
-bench: $(ENVIRONMENT) ## Compare cost and speed with known designs; writes docs/benchmarks.md and docs/cost.md [REPORT=]
+bench: $(ENVIRONMENT) ## Compare cost and speed with known designs; writes docs/benchmarks.md [REPORT=]
 	@set --; \
 	[ -z "$$REPORT" ] || set -- "$$@" --report "$$REPORT"; \
 	exec $(PYTHON) -m benchmarks "$$@"

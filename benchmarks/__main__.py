@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--docs", type=Path, default=PROJECT / "docs", help="where the page goes (default: docs)")
     parser.add_argument("--tiny", action="store_true", help="tiny workloads, to see that it runs")
     parser.add_argument("--again", type=Path, help="measure nothing: print and write what this report holds")
-    parser.add_argument("--cost", action="store_true", help="measure nothing: write the cost of a month")
+    parser.add_argument("--cost", action="store_true", help="measure nothing: write the cost of a month into the page")
     parser.add_argument("--no-engine", action="store_true", help="leave out DynamoDB Local")
     options = parser.parse_args(arguments)
     # No request of a benchmark may reach an account.

@@ -1,8 +1,11 @@
-"""docs/cost.md: the cost of a month, from units and prices; ``python -m benchmarks --cost`` writes it alone."""
+"""The cost of a month, from units and prices: the first part of docs/benchmarks.md.
+
+``python -m benchmarks --cost`` writes it alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +24,8 @@ from benchmarks.cost_model import (
 )
 
 _TEXT: Final = Path(__file__).with_name("cost.md")
+MEASURED: Final = "## Goals\n\n"
+"""Where the other part of the page begins."""
 _RATES: Final = (1, 10, 100, 1_000, 10_000)
 _DOORS: Final[dict[str, Door]] = {
     "your own code": "sdk",
@@ -46,21 +51,16 @@ def ratio(rate: float) -> float:
 
 
 def text() -> str:
-    """Return the page."""
+    """Return the part of the page."""
     tables = {
         "ways": table(("events come", "$ per million"), ((way, _million(load)) for way, load in WAYS.items())),
         "increment": f"{per_million(Workload(1000), increment(Workload(1000))):.2f}",
         "rates": _by_rate(),
         "doors": _by_door(),
         "groups": _by_groups(),
-        "writers": table(
-            ("processes", "$ per million"),
-            ((n, _million(Workload(1000, gather=5, packed=1000, writers=n), 3)) for n in (1, 2, 8, 32)),
-        ),
-        "tenants": table(
-            ("tenants", "computed, events of 200 bytes", "measured, small events"),
-            ((f"{n:,}", f"{_accepting(n):.3f}", f"{dollars:.3f}") for n, dollars in TENANTS_MEASURED.items()),
-        ),
+        "writers": _by("process", {n: _costs(Workload(1000, gather=5, packed=1000, writers=n)) for n in (1, 2, 8, 32)}),
+        "tenants": _by("tenant", {n: _accepting(n) for n in TENANTS_MEASURED}),
+        "tenants_measured": _by("tenant", TENANTS_MEASURED),
         "fixed": _services(fixed()),
         "prices": _prices(),
         "date": str(FILE["date"]),
@@ -69,15 +69,27 @@ def text() -> str:
     page = _TEXT.read_text(encoding="utf-8")
     for name, content in tables.items():
         page = page.replace(f"{{{{{name}}}}}", content)
-    return page
+    return f"{page}\n"
 
 
 def write(folder: Path) -> None:
-    (folder / "cost.md").write_text(text(), encoding="utf-8")
+    """Write the part into the page."""
+    page = folder / "benchmarks.md"
+    measured = page.read_text(encoding="utf-8").partition(MEASURED)[2]
+    page.write_text(f"{text()}{MEASURED}{measured}", encoding="utf-8")
 
 
-def _million(load: Workload, digits: int = 2) -> str:
-    return f"{per_million(load, bill(load)):.{digits}f}"
+def _costs(load: Workload) -> float:
+    return per_million(load, bill(load))
+
+
+def _million(load: Workload) -> str:
+    return f"{_costs(load):.2f}"
+
+
+def _by(kind: str, dollars: Mapping[int, float]) -> str:
+    (first, least), *others = dollars.items()
+    return ", ".join([f"${least:.3f} with {first} {kind}", *(f"${each:.3f} with {n:,}" for n, each in others)])
 
 
 def _by_rate() -> str:

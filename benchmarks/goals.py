@@ -46,38 +46,20 @@ paged_cpu_to_items: pages/cpu/{pages / items}, 100 chunks a batch/microseconds <
 
 NOT_MET: Final = {
     "window_read_calls": (
-        "a process reads once per minute which definitions count: one call for three queries here, half a unit. No "
-        "request of DynamoDB queries a group and reads that item."
+        "a process reads once per minute which definitions count: one call for three queries here, half a unit"
     ),
-    "hot_write_units": (
-        "0.05 of it is an update per page and batch, exact or not; checkpoints add an update for every hundred."
-    ),
+    "hot_write_units": "0.05 is an update per page and batch; checkpoints add one for every hundred",
     "hot_write_units_while_events_come": (
-        "the changes of the aggregates come back in the stream and take part of each batch. Lambda could "
-        "filter them, but it allows no filter with the tumbling window that names the shard. Larger batches "
-        "reduce it."
+        "the changes of the aggregates take part of each batch; Lambda allows no filter with the tumbling window"
     ),
-    "fold_to_json_loads": (
-        "runs land on either side of the goal: 0.88 on a quiet machine, 1.05 on one whose two cores were shared."
-    ),
-    "handler_to_json_loads_many_groups": (
-        "a record touches more than one item, and building each request costs about as much as parsing a record's "
-        "JSON. Tried: expressions built once, a share of the items per thread. With few groups it is well within."
-    ),
+    "fold_to_json_loads": "runs land on either side: 0.88 on a quiet machine, 1.05 on one whose cores were shared",
+    "handler_to_json_loads_many_groups": "a record touches more than one item, each with a request to build",
     "paged_distinct_per_url_units": (
-        "nearly every event brings a member: there are 7,910 clients of a URL in 9,977 events, each with the text of "
-        "both. So pages for 390 KB come into being, at two units each, and are written in three batches. An item per "
-        "member takes 1.33."
+        "nearly every event brings a member, so pages for 390 KB come into being; an item per member takes 1.33"
     ),
-    "powertools_idempotent_to_handler": (
-        "machines land on either side of the goal, 3.7 to 5.3, and commits measured in turn on one machine alike: the "
-        "handler's time depends on the processor's cache, that of an idempotent function does not."
-    ),
-    "paged_cpu_to_items": "known items go 25 in a request, at a fifth of the CPU; pages cost what they did.",
-    "powertools_looking_to_fold_one_aggregate": (
-        "runs land on either side of the goal: much of the fold's time is the first look at a record, which has left "
-        "the processor's cache. Tried: sources looked up by type, counts as constants, fewer calls per record."
-    ),
+    "powertools_idempotent_to_handler": "3.7 to 5.3 by machine: the handler depends on the processor's cache",
+    "paged_cpu_to_items": "known items go 25 in a request, at a fifth of the CPU; pages cost what they did",
+    "powertools_looking_to_fold_one_aggregate": "much of the fold is the first look at a record, out of the cache",
 }
 
 

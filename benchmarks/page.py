@@ -1,7 +1,8 @@
-"""The results in the terminal, and as docs/benchmarks.md with its figures; docs/cost.md next to it."""
+"""The results in the terminal, and as docs/benchmarks.md with its figures, below the cost of a month."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, Final
 from benchmarks import cost_page
 from benchmarks.designs import DESIGNS
 from benchmarks.goals import NOT_MET
-from benchmarks.tables import PAGED, TITLES, Report, Row, paged_tables, tables
+from benchmarks.tables import IN_TERMINAL, PAGED, TITLES, Report, Row, paged_tables, tables
 
 _NOTES: Final = Path(__file__).with_name("notes.md")
 
@@ -31,34 +32,43 @@ def write(report: Report, folder: Path) -> None:
     for name, svg in figures.items():
         (folder / "figures" / f"benchmark-{name}.svg").write_text(svg)
     paged = paged_tables(report)
-    sections = [_section(title, rows) for title, rows in tables(report).items() if title not in paged]
-    missed = [name for name, goal in report["goals"].items() if not goal["met"]]
-    machine = [f"- {name}: {value}" for name, value in report["machine"].items()]
+    shown = {title: rows for title, rows in tables(report).items() if title not in {*paged, *IN_TERMINAL}}
+    machine = ", ".join(f"{name} {value}" for name, value in report["machine"].items())
+    sizes = ", ".join(f"{name} {value}" for name, value in report["sizes"].items())
+    sources = "; ".join(f"{design.title}: {design.source}" for design in DESIGNS)
     parts = [
-        "# Benchmarks",
-        "Written by `make bench`: every number comes from that run.",
+        _goals(report),
         *(f"![{name}](figures/benchmark-{name}.svg)" for name in figures),
-        "[How it is measured](#how-it-is-measured) and [on what machine](#machine).",
-        sections[0],
-        "### Goals not met",
-        *([f"**{name}**: {NOT_MET.get(name, 'no known reason.')}" for name in missed] or ["None."]),
-        *sections[1:],
+        *(_section(title, rows) for title, rows in shown.items()),
         "## Groups in pages",
         *(_section(title.removeprefix(PAGED), rows, level=3) for title, rows in paged.items()),
         _NOTES.read_text().strip(),
-        "## Machine",
-        "\n".join([*machine, f"- took: {report['seconds']:.0f} s"]),
-        f"Sizes: {', '.join(f'{name} {value}' for name, value in report['sizes'].items())}.",
-        "## Sources of the designs",
-        "\n".join(f"- {design.title}: {design.source}" for design in DESIGNS),
+        _filled(f"Measured on: {machine}. It took {report['seconds']:.0f} s. Sizes: {sizes}."),
+        _filled(f"Sources of the designs: {sources}."),
     ]
-    cost_page.write(folder)
-    (folder / "benchmarks.md").write_text("\n\n".join(parts) + "\n")
+    (folder / "benchmarks.md").write_text(cost_page.text() + "\n\n".join(parts) + "\n")
+
+
+def _goals(report: Report) -> str:
+    missed = {name: goal for name, goal in report["goals"].items() if not goal["met"]}
+    count = len(report["goals"])
+    rows: list[Row] = [("not met", "value", "goal", "why")]
+    rows += [(name, goal["value"], goal["goal"], NOT_MET.get(name, "no known reason")) for name, goal in missed.items()]
+    met = f"{count - len(missed)} of {count} goals of `benchmarks/goals.py` are met."
+    return f"{cost_page.MEASURED}{met}\n\n{_table(rows)}"
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def _section(title: str, rows: list[Row], level: int = 2) -> str:
+    return f"{'#' * level} {title[:1].upper()}{title[1:]}\n\n{_table(rows)}"
+
+
+def _table(rows: list[Row]) -> str:
     head, *body = [list(map(_text, row)) for row in rows]
-    return f"{'#' * level} {title[:1].upper()}{title[1:]}\n\n{cost_page.table(head, body)}"
+    return cost_page.table(head, body)
 
 
 def _text(cell: Any) -> str:

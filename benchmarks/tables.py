@@ -13,11 +13,24 @@ Report: TypeAlias = Mapping[str, Any]
 
 PAGED: Final = "Pages: "
 """Before headings that do not stand below that of pages."""
+IN_TERMINAL: Final = frozenset(
+    (
+        "Goals",
+        "Real log, three aggregates",
+        "Leaderboard",
+        "Latency on DynamoDB Local",
+        "DynamoDB Local and the rule",
+        "CPU, microseconds per record",
+        "Asset",
+    )
+)
+"""Tables that the page leaves out."""
 
 TITLES: Final = {design.name: design.title for design in DESIGNS}
 _LOG: Final = "log_three_aggregates_"
 _UNITS: Final = {"write units": "write_units", "read units": "read_units"}
 _PER_EVENT: Final = {**_UNITS, "calls": "calls", "$ per million": "dollars_per_million"}
+_OTHER_WORKLOADS: Final = {"long_tail": "long tail", "log": "views per URL of a real log"}
 _COST: Final = {
     **_PER_EVENT,
     "error % under redelivery": "error_percent",
@@ -54,10 +67,16 @@ def tables(report: Report) -> Tables:
 
 def _of_cost(report: Report) -> Tables:
     cost, found = report["cost"], {}
-    for workload, title in (("hot", "Hot workload"), ("long_tail", "Long tail"), ("log", "Real log, views per URL")):
-        if workload in cost:
-            designs = {TITLES[name]: {**each, **cost["redelivered"][name]} for name, each in cost[workload].items()}
-            found[title] = _table(("design",), designs, _COST)
+    hot = {TITLES[name]: {**each, **cost["redelivered"][name]} for name, each in cost["hot"].items()}
+    found["Hot workload"] = _table(("design",), hot, _COST)
+    others = {title: cost[name] for name, title in _OTHER_WORKLOADS.items() if name in cost}
+    found["Other workloads"] = [
+        ("design", *(f"{title}: {column}" for title in others for column in _PER_EVENT)),
+        *(
+            (TITLES[name], *(each[name][key] for each in others.values() for key in _PER_EVENT.values()))
+            for name in cost["long_tail"]
+        ),
+    ]
     logs = {name.removeprefix(_LOG).replace("_", ", "): each for name, each in cost.items() if name.startswith(_LOG)}
     if logs:
         columns = {"write units per event": "write_units", "read units": "read_units"}

@@ -65,7 +65,7 @@ def test_writers_and_tenants_cost_what_was_measured() -> None:
 
 
 def test_the_page_is_what_the_model_gives() -> None:
-    assert (_PROJECT / "docs" / "cost.md").read_text() == cost_page.text()
+    assert (_PROJECT / "docs" / "benchmarks.md").read_text().startswith(cost_page.text() + cost_page.MEASURED)
 
 
 def test_prices_stand_in_one_place() -> None:
@@ -122,10 +122,12 @@ def test_the_section_on_dynamodb_local_ends(dynamodb_local_engine: DynamoDBLocal
     assert report["windows"]["engine"]["packed_buckets"]["exact"]
 
 
-def test_every_goal_stands_on_the_page() -> None:
-    page_text = (Path(__file__).parents[3] / "docs" / "benchmarks.md").read_text()
+def test_every_goal_that_is_not_met_stands_on_the_page() -> None:
+    text = (_PROJECT / "docs" / "benchmarks.md").read_text()
     named = [line.partition(":")[0] for line in GOALS.strip().splitlines()]
-    assert [name for name in named if f"| {name} |" not in page_text] == []
+    [(met, count)] = re.findall(r"^(\d+) of (\d+) goals", text, re.MULTILINE)
+    assert int(count) == len(named)
+    assert sum(f"\n| {name} |" in text for name in named) == len(named) - int(met)
 
 
 @pytest.mark.night
@@ -157,5 +159,5 @@ def test_the_page_and_its_figures_are_written(report: dict[str, Any], tmp_path: 
     text = (tmp_path / "benchmarks.md").read_text()
     for figure in (tmp_path / "figures").iterdir():
         assert f"figures/{figure.name}" in text
-    assert all(name in text for name in report["goals"])
+    assert [name for name, goal in report["goals"].items() if (f"| {name} |" in text) is goal["met"]] == []
     assert page.terminal(report)
