@@ -11,7 +11,7 @@ from typing import Any, Final
 from benchmarks import cost_page
 from benchmarks.designs import DESIGNS
 from benchmarks.goals import NOT_MET
-from benchmarks.tables import IN_TERMINAL, PAGED, TITLES, Report, Row, paged_tables, tables
+from benchmarks.tables import PAGED, TITLES, Report, Row, paged_tables, tables
 
 _NOTES: Final = Path(__file__).with_name("notes.md")
 
@@ -32,7 +32,7 @@ def write(report: Report, folder: Path) -> None:
     for name, svg in figures.items():
         (folder / "figures" / f"benchmark-{name}.svg").write_text(svg)
     paged = paged_tables(report)
-    shown = {title: rows for title, rows in tables(report).items() if title not in {*paged, *IN_TERMINAL}}
+    shown = {title: rows for title, rows in tables(report).items() if title not in {"Goals", *paged}}
     machine = ", ".join(f"{name} {value}" for name, value in report["machine"].items())
     sizes = ", ".join(f"{name} {value}" for name, value in report["sizes"].items())
     sources = "; ".join(f"{design.title}: {design.source}" for design in DESIGNS)

@@ -1,4 +1,4 @@
-"""Every table of the page, from the report."""
+"""Every table of the page, from the report, which has more."""
 
 from __future__ import annotations
 
@@ -13,21 +13,8 @@ Report: TypeAlias = Mapping[str, Any]
 
 PAGED: Final = "Pages: "
 """Before headings that do not stand below that of pages."""
-IN_TERMINAL: Final = frozenset(
-    (
-        "Goals",
-        "Real log, three aggregates",
-        "Leaderboard",
-        "Latency on DynamoDB Local",
-        "DynamoDB Local and the rule",
-        "CPU, microseconds per record",
-        "Asset",
-    )
-)
-"""Tables that the page leaves out."""
 
 TITLES: Final = {design.name: design.title for design in DESIGNS}
-_LOG: Final = "log_three_aggregates_"
 _UNITS: Final = {"write units": "write_units", "read units": "read_units"}
 _PER_EVENT: Final = {**_UNITS, "calls": "calls", "$ per million": "dollars_per_million"}
 _OTHER_WORKLOADS: Final = {"long_tail": "long tail", "log": "views per URL of a real log"}
@@ -51,7 +38,6 @@ _QUESTIONS: Final = {
     "calls, again": "calls",
 }
 _PARTITIONS: Final = {"write units per update": "units", "by the kernel alone": "kernel", "watermarks": "watermarks"}
-_LATENCY: Final = {"median, s": "p50", "to PutItem's": "p50_ratio", "99th percentile, to PutItem's": "p99_ratio"}
 _SECONDS: Final = {"CPU seconds": "cpu_seconds", "wall seconds": "wall_seconds"}
 
 
@@ -77,26 +63,10 @@ def _of_cost(report: Report) -> Tables:
             for name in cost["long_tail"]
         ),
     ]
-    logs = {name.removeprefix(_LOG).replace("_", ", "): each for name, each in cost.items() if name.startswith(_LOG)}
-    if logs:
-        columns = {"write units per event": "write_units", "read units": "read_units"}
-        found["Real log, three aggregates"] = _table(("records per batch",), logs, columns)
-    titles = {"three_adds": "three ADDs and a query", "accept_and_watermark": "this"}
-    rows = {titles[name]: each for name, each in report["leaderboard"].items()}
-    found["Leaderboard"] = _table(("design",), rows, {**_PER_EVENT, "error %": "error_percent"})
     windows = {engine: _spaced(designs) for engine, designs in report["windows"].items()}
     found["Windows: a day at minute precision"] = _table(("engine", "design"), windows, _WINDOWS)
     found["Reads"] = _table(("question",), report["reads"], _QUESTIONS)
     found["A hot item of several partitions"] = _table(("partitions",), report["partitions"], _PARTITIONS)
-    if "latency" in report:
-        found["Latency on DynamoDB Local"] = _table(("call",), report["latency"], _LATENCY)
-    if "designs" in report["engine"]:
-        log = "three aggregates of the log"
-        titles = TITLES | {"packed_log": f"this: packed, {log}", "paged_log": f"this: packed, {log} in pages"}
-        found["DynamoDB Local and the rule"] = [
-            ("design", "write units: engine", "rule", "read units: engine", "rule", "calls: engine", "rule", "exact"),
-            *((titles[name], *each.values()) for name, each in report["engine"]["designs"].items()),
-        ]
     return found
 
 
@@ -119,12 +89,9 @@ def paged_tables(report: Report) -> Tables:
 
 
 def _of_times(report: Report) -> Tables:
-    asset = report["asset"]
     return {
-        "CPU, microseconds per record": _across("step", _spaced(report["cpu"])),
         "CPU over HTTPS": _across("step", report["https"]),
         "Cold start": _table(("process",), report["cold_start"], _SECONDS),
-        "Asset": [("part", "bytes"), *asset["parts"].items(), ("total", asset["total_bytes"])],
     }
 
 

@@ -1,7 +1,4 @@
-"""Checks the whole specification with TLC, and traces of the real handler against it: ``make spec``.
-
-Prints the tables of docs/spec/README.md.
-"""
+"""Checks the specification by TLC, and traces of the handler against it; prints the tables of docs/spec/README.md."""
 
 from __future__ import annotations
 
@@ -50,7 +47,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3600.0, help="the longest that one run of TLC may take")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
-    count, wrong, last, took = 0, 0, "", list[str]()
+    count, wrong, last, took = 0, 0, "", ""
     for part in given.only:
         begun, (head, rows) = time.monotonic(), _PARTS[part]
         if head != last:
@@ -62,9 +59,8 @@ def main() -> int:
         except EngineUnavailableError as missing:
             print(missing)
             return 1
-        last = head
-        took.append(f"{part} {time.monotonic() - begun:.0f} s")
-    print(f"\nTook, {given.processes} at a time: {', '.join(took)}.\n\n{count} rows, {wrong} wrong")
+        last, took = head, f"{took} {part} {time.monotonic() - begun:.0f} s,"
+    print(f"\nTook{took} {given.processes} at a time.\n\n{count} rows, {wrong} wrong")
     return 1 if wrong else 0
 
 
