@@ -26,15 +26,10 @@ from counters_cli.main import main
 from counters_cli.session import Session
 from dynamodb_counters import (
     ActiveMembers,
-    Aggregate,
     Attr,
-    Count,
     Counters,
     Event,
-    Extremes,
     Percentiles,
-    Sum,
-    Threshold,
     TimeWeighted,
     Window,
 )

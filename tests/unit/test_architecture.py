@@ -107,8 +107,6 @@ EXAMPLES = {
 }
 """Kind of item to the key of its example: `pk`, a space and `sk`."""
 
-ON_PAGE = ("Page", "Group")
-
 
 def test_the_page_has_a_row_for_every_kind_of_item_and_no_other() -> None:
     assert set(_rows()) == {_row_of(example) for example in EXAMPLES}
@@ -121,12 +119,6 @@ def test_items_are_stored_as_they_were(written: dict[str, Item]) -> None:
     if os.environ.get("UPDATE_SNAPSHOTS"):
         SNAPSHOT.write_text(text, encoding="utf-8")
     assert SNAPSHOT.read_text(encoding="utf-8") == text, "if that was meant: make snapshot"
-
-
-@pytest.mark.snapshot
-@pytest.mark.parametrize("example", ON_PAGE)
-def test_the_example_is_what_the_code_writes(example: str, written: dict[str, Item]) -> None:
-    _hold(f"#### {example}", _shown(written[example]))
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

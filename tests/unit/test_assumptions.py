@@ -46,8 +46,9 @@ def _shown(name: str) -> str:
 
 def _relying(name: str) -> list[str]:
     return sorted(
-        module.removeprefix("dynamodb_counters.").replace(".", "/")
-        for module, path in test_rooms._modules("dynamodb_counters").items()
+        module.removeprefix("dynamodb_counters.").removeprefix("counters_lambda.").replace(".", "/")
+        for package in test_rooms._RUNTIME
+        for module, path in test_rooms._modules(package).items()
         if re.search(rf"\b{name}\b", path.read_text()) and not module.endswith("_assumptions")
     )
 
