@@ -15,7 +15,6 @@ from typing import Final
 
 from aws_cdk import aws_lambda as lambda_
 
-import dynamodb_counters
 from dynamodb_counters.errors import InvalidArgumentError
 
 _OWN: Final = "dynamodb-counters"
@@ -84,25 +83,27 @@ def stage(prefix: str, *, page: bool = False) -> Path:
 
 
 def _page_files() -> Iterator[tuple[Path, PurePath]]:
-    for path in sorted(_PAGE.iterdir()):
-        if not path.name.startswith("."):
-            yield path, PurePath("counters_lambda", "page", path.name)
+    for path in sorted(_PAGE.glob("[!.]*")):
+        yield path, PurePath("counters_lambda", "page", path.name)
 
 
 def runtime_files() -> Iterator[tuple[Path, PurePath]]:
     """Yield each file of the runtime and its dependencies with its path in the asset."""
     for module in DISTRIBUTIONS:
-        spec = find_spec(module)
-        if spec is None or spec.origin is None:
-            raise ModuleNotFoundError(f"{module} is not installed, but the runtime asset needs it")
-        origin = Path(spec.origin)
-        if spec.submodule_search_locations is None:
+        origin = _origin(module)
+        if origin.name != "__init__.py":
             yield origin, PurePath(origin.name)
             continue
         for path in sorted(origin.parent.rglob("*.py")):
             name = PurePath(module, path.relative_to(origin.parent))
             if not any(name.is_relative_to(excluded) for excluded in _EXCLUDED):
                 yield path, name
+
+
+def _origin(module: str) -> Path:
+    if (spec := find_spec(module)) is None or spec.origin is None:
+        raise ModuleNotFoundError(f"{module} is not installed, but the runtime asset needs it")
+    return Path(spec.origin)
 
 
 def licence_files() -> Iterator[tuple[Path, PurePath]]:
@@ -114,7 +115,7 @@ def licence_files() -> Iterator[tuple[Path, PurePath]]:
             if name != _OWN:
                 raise
             # A checkout, which need not be installed.
-            yield Path(str(dynamodb_counters.__file__)).parents[1] / "LICENSE", PurePath("licenses", name, "LICENSE")
+            yield _origin("dynamodb_counters").parents[1] / "LICENSE", PurePath("licenses", name, "LICENSE")
             continue
         listed = found.metadata.get_all("License-File") or ()
         for path in found.files or ():
