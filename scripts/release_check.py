@@ -31,7 +31,7 @@ from dynamodb_counters.testing import counters_in_memory
 
 VIEW = Event("view", key=("url", "time"), attributes={"url": str, "time": str})
 VIEWS = Aggregate("views", VIEW, by="url")
-with counters_in_memory(VIEWS) as counters:
+with counters_in_memory([VIEWS]) as counters:
     counters.accept(VIEW, {"url": "/", "time": "10:00"})
     print(counters.get(VIEWS, url="/")["views"])
 """

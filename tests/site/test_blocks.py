@@ -58,13 +58,17 @@ start = end - timedelta(days=7)
 """,
 }
 """Code that runs before the first block of a reference page."""
-PAGES = {README: blocks(DOCS / README), **{str(page.relative_to(DOCS)): blocks(page) for page in pages()}}
+READMES = (README, "../infra/README.md", "../lambdas/README.md")
+PAGES = {
+    **{name: blocks(DOCS / name) for name in READMES},
+    **{str(page.relative_to(DOCS)): blocks(page) for page in pages()},
+}
 _PRINTED = re.compile(r"print\([a-z.]+\)  # (.*)")
 
 
 @pytest.mark.parametrize(
     "name",
-    [name if name in (README, "examples.md") else pytest.param(name, marks=pytest.mark.night) for name in PAGES],
+    [name if name in (*READMES, "examples.md") else pytest.param(name, marks=pytest.mark.night) for name in PAGES],
 )
 def test_blocks_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
