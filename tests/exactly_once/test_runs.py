@@ -365,6 +365,19 @@ def test_a_shard_of_few_keys_is_met_by_a_heartbeat_before_long(world: Orders) ->
     assert world.clock() - begun < 2 * HOUR
 
 
+def test_a_run_that_waits_long_writes_ever_fewer_heartbeats(world: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.deploy(REVENUE, NUMBER)
+    steps = world.backfill().steps()
+    reach(steps, "draining")
+    begun = world.clock()
+    with monkeypatch.context() as stopped:
+        stopped.setattr(world, "deliver_new", lambda: None)
+        while world.clock() < begun + HOUR:
+            next(steps)
+    assert sum("~beat~" in item["pk"]["S"] for item in world.table.items()) < 10_000
+    assert [*steps][-1].phase == "complete"
+
+
 def test_the_slowest_shard_is_waited_for() -> None:
     """Children of one that has acknowledged the run need not."""
     assert Lineage({"one": "", "two": ""}, frozenset({"one", "two"})).waiting({"one": True, "two": False}) == ["two"]

@@ -412,7 +412,7 @@ class Runner(Work, ABC):
 
     def _wait_for_log(self, has_passed: Callable[[str], bool]) -> Iterator[Progress]:
         """Wait until every shard has logged what it is to, or another process is done with it."""
-        phase, beats_at, beats = self.state.phase, -math.inf, 1
+        phase, beats_at, beats, pause = self.state.phase, -math.inf, 1, 10 * _POLL
         acknowledged: dict[str, bool] = {}
         while True:
             self._describe()
@@ -431,7 +431,9 @@ class Runner(Work, ABC):
                 return
             count = len(self.state.lineage.parents)
             yield self._step(self.state.phase, count - len(waiting), count)
-            if self.now() > beats_at + 10 * _POLL:
+            if self.now() > beats_at + pause:
+                # Twice as many each time; then half as often, as its aggregator may be down for hours.
+                pause = pause if beats < _MOST_BEATS else min(2 * pause, HOUR)
                 beats_at, beats = self.now(), min(2 * beats, _MOST_BEATS)
                 for _ in range(max(2 * len(waiting), beats)):
                     # Items of random keys: idle shards get something to log.
