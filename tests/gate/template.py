@@ -69,7 +69,7 @@ class Template:
     def functions(self) -> Iterator[Resource]:
         """The functions that run our handlers."""
         for function in self.each("Lambda::Function"):
-            if str(function["Handler"]).startswith("dynamodb_counters."):
+            if str(function["Handler"]).startswith("counters_lambda."):
                 yield function
 
     def allowed(self, role: Any) -> list[tuple[str, Any]]:
