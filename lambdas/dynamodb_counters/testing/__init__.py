@@ -122,9 +122,6 @@ class CountersInMemory(Counters):
         self._count_writes_of(resource.meta.client)
         return resource
 
-    def wait(self, timeout: timedelta = timedelta(minutes=1), *, streams: Any = None) -> None:
-        """Return at once: what a write has brought is counted when it returns."""
-
     def require_all_counted(self) -> None:
         """Raise `QuarantinedRecordsError` if records wait in the quarantine, or have expired there."""
         if entries := [*self._expired, *self.quarantined()]:
