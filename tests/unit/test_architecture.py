@@ -15,6 +15,7 @@ from decimal import Context, Decimal
 from fnmatch import fnmatchcase
 from itertools import count
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 from unittest.mock import patch
 
@@ -110,6 +111,25 @@ EXAMPLES = {
 
 def test_the_page_has_a_row_for_every_kind_of_item_and_no_other() -> None:
     assert set(_rows()) == {_row_of(example) for example in EXAMPLES}
+
+
+def test_the_files_on_the_page_exist() -> None:
+    roots = [PROJECT, *(PROJECT / "lambdas" / name for name in ("", "counters_lambda", "dynamodb_counters"))]
+    text = PAGE.read_text(encoding="utf-8").partition("## Words of the commit path")[0]
+    names = set(re.findall(r"`(\w+(?:/\w+)+(?:\.py)?|\w+\.py)`", text))
+    assert len(names) > 30
+    assert [name for name in names if not any((root / name).with_suffix(".py").exists() for root in roots)] == []
+
+
+def test_the_words_of_the_commit_path_are_names_in_the_code() -> None:
+    rows = [line.split("|") for line in _section("## Words of the commit path").splitlines() if "| `" in line]
+    assert len(rows) > 10
+    for _, _, column, *_ in rows:
+        module = ""
+        for name in re.findall(r"`([\w.]+)`", column):
+            module = name.rpartition(".")[0] or module
+            package = "counters_lambda" if module.startswith("counting") else "dynamodb_counters"
+            resolve_name(f"{package}.{module}.{name.rpartition('.')[2]}")
 
 
 @pytest.mark.snapshot
