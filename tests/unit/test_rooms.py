@@ -77,7 +77,7 @@ _LEVELS = {
 _PURE = ("errors", "_tiers", "_assumptions", "_items", "_declarations", "_fold")
 
 _SHARED_WITH_CONSTRUCTS = (
-    *(f"{_LIBRARY}.{name}" for name in ("errors", "_assumptions", "_declarations", "_items", "_reads.question")),
+    *(f"{_LIBRARY}.{name}" for name in ("errors", "_assumptions", "_declarations", "_items.schema", "_reads.question")),
     "counters_lambda.http_api.json_schema",
 )
 """Modules for both packages: declarations, schema, and the checks that hold at synth as at run time."""
@@ -204,8 +204,12 @@ def test_no_two_modules_of_a_folder_have_nearly_the_same_name() -> None:
 
 
 def test_unit_tests_mirror_the_rooms() -> None:
-    folders = {path.name for path in (_PROJECT / "tests" / "unit").iterdir() if any(path.rglob("test_*.py"))}
+    folders = {path.name for path in (_PROJECT / "tests" / "unit").iterdir() if any(path.glob("test_*.py"))}
     rooms = {room.split(".")[1].strip("_") for room in _LEVELS if room.startswith(_RUNTIME) and "." in room}
+    packages = {
+        path.parent.name.strip("_") for root in _RUNTIME for path in (_PROJECT / "lambdas" / root).glob("*/*.py")
+    }
+    assert packages <= folders
     assert folders <= rooms | {"cli", "infra", "demo", "benchmarks", "simulation"}
 
 
