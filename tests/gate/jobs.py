@@ -35,7 +35,7 @@ from simulation.memory_table import MemoryTable
 from simulation.queue.sqs import SQS, Message, Queue
 from tests.exactly_once.test_two_streams import SOURCE, Past
 from tests.gate.template import Resource, Template, variables
-from tests.unit.buckets import Bucket
+from tests.unit.failure_bucket import Bucket
 from tests.unit.fold.streams import image, record
 from tests.unit.handlers.test_notifier import BUSY, Bus, crossed
 from tests.unit.http_api.handlers import request

@@ -16,7 +16,7 @@ from dynamodb_counters._quarantine import (
     waiting_in_quarantine,
 )
 from simulation.world import World
-from tests.unit.buckets import Bucket
+from tests.unit.failure_bucket import Bucket
 
 DAY = 86_400.0
 KEPT = 90 * DAY

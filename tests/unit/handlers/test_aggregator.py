@@ -23,7 +23,7 @@ from dynamodb_counters.errors import CheckpointError
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
 from simulation.handler_process import LAMBDA_CONTEXT
-from tests.unit.buckets import Bucket
+from tests.unit.failure_bucket import Bucket
 from tests.unit.fold.streams import image, record
 from tests.unit.handlers.conftest import Load, Metered
 
