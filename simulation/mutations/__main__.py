@@ -16,6 +16,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -88,7 +89,7 @@ def _run(root: Path, arguments: Sequence[str], seconds: float = _TIMEOUT_SECONDS
     process = _SERVER.Process(target=run_tests, args=(root, arguments, output, compiles))
     process.start()
     process.join(seconds)
-    if process.exitcode is None:
+    if process.exitcode in (None, -signal.SIGALRM):
         process.kill()
         return _ENDLESS
     if process.exitcode == pytest.ExitCode.INTERRUPTED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 _ROOT: Final = Path(__file__).parents[2]
 _UNSET: Final = ("NIGHT", "PYTHONPATH")
+_LONGEST_SECONDS: Final = 300  # A test that does not end ends its process, by SIGALRM.
 
 
 class _Order:
@@ -22,6 +24,9 @@ class _Order:
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items.sort(key=lambda item: self._places.get(item.nodeid, 0))
+
+    def pytest_runtest_logstart(self) -> None:
+        signal.alarm(_LONGEST_SECONDS)
 
 
 def run_tests(root: Path, arguments: Sequence[str], output: Path, compiles: bool) -> None:
