@@ -64,7 +64,7 @@ NOT_MET: Final = {
 
 
 def goals(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Value, goal and verdict by name; goals whose section the report lacks are left out."""
+    """Value, goal and result by name; goals whose section the report lacks are left out."""
     found = {}
     for name, goal in (line.split(": ") for line in GOALS.strip().splitlines()):
         path, relation, limit = goal.rsplit(" ", 2)

@@ -36,16 +36,16 @@ def report(result: Result) -> dict[str, Any]:
 
 
 def summary(result: Result) -> str:
-    """The summary: each example's lines, then every count that is wrong and what may be the cause, then the verdict."""
+    """The summary: each example's lines, then every count that is wrong and what may be the cause, then the status."""
     wrong = result.differences()
     lines = [line for finding in result.findings for line in _about(finding)]
     lines += [*wrong, *([result.stalled] if result.stalled else []), *(result.limits if wrong else [])]
-    verdict = (
+    status = (
         f"NOT EXACT: {len(wrong):,} differences"
         if wrong
         else f"EXACT: {result.checked:,} counts equal an independent recount"
     )
-    return "\n".join([*lines, f"{verdict} ({result.seconds:.0f} s)"])
+    return "\n".join([*lines, f"{status} ({result.seconds:.0f} s)"])
 
 
 def _about(finding: Finding) -> Iterator[str]:

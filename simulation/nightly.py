@@ -54,8 +54,8 @@ def run(name: str, command: Sequence[str], environment: Mapping[str, str]) -> tu
         for line in process.stdout:
             last = line.strip() or last
             print(line, end="", flush=True)
-    verdict = "passed" if process.returncode == 0 else f"FAILED with status {process.returncode}"
-    return process.returncode == 0, f"{name:<10} {time.monotonic() - begun:>6.0f} s  {verdict}  {last[:100]}"
+    status = "passed" if process.returncode == 0 else f"FAILED with status {process.returncode}"
+    return process.returncode == 0, f"{name:<10} {time.monotonic() - begun:>6.0f} s  {status}  {last[:100]}"
 
 
 def main() -> int:

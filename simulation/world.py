@@ -327,8 +327,8 @@ class World:
         return dict(group.measures), group.complete
 
     def missing(self) -> list[tuple[str, dict[str, Any]]]:
-        """Return verdict and missing numbers of each group that a verification finds other than its sources say."""
-        return [(each.verdict, dict(each.missing)) for each in self.verify().differences]
+        """Return status and missing numbers of each group that a verification finds other than its sources say."""
+        return [(each.status, dict(each.missing)) for each in self.verify().differences]
 
 
 def _key(key: Mapping[str, Any]) -> dict[str, Any]:

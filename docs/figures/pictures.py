@@ -36,7 +36,7 @@ def redelivery() -> str:
             "92 is before 93: counted",
         ),
     )
-    for top, (what, first, item, kind, verdict) in zip(count(168, 132), steps, strict=False):
+    for top, (what, first, item, kind, status) in zip(count(168, 132), steps, strict=False):
         shapes += [
             text(LEFT, top, what),
             box(
@@ -44,7 +44,7 @@ def redelivery() -> str:
             ),
             arrow((LEFT + 252, top + 40), (322, top + 40)),
             _item(top + 12, *item),
-            text(LEFT, top + 92, verdict, f"b {kind}"),
+            text(LEFT, top + 92, status, f"b {kind}"),
         ]
     label = (
         "A batch of records 91 and 92 meets an item with watermark 90 and is counted: the watermark becomes 92. "

@@ -83,9 +83,9 @@ def require_same_place(argument: str, user: Construct, table: dynamodb.ITable, *
             expected = "the stream of that table, of the same account and region"
             raise InvalidArgumentError(argument, f"{table.node.path} with the stream {stream}", expected)
         region, account = f"{own}:::::".split(":")[3:5]
-    places = ((stack.region, region), (stack.account, account))
-    known = [[None if Token.is_unresolved(place) else place for place in pair] for pair in places]
-    # A place that an import leaves open is where its stack is deployed.
+    parts = ((stack.region, region), (stack.account, account))
+    known = [[None if Token.is_unresolved(part) else part for part in pair] for pair in parts]
+    # A part that an import leaves open is where its stack is deployed.
     differ = [here != there and not (imported and None in (here, there)) for here, there in known]
     if differ[0] or (differ[1] and not (any_account and imported)):
         here = [pair[0] or "that is known only at deployment" for pair in known]

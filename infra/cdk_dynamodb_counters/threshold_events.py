@@ -170,9 +170,9 @@ class ThresholdEvents(StreamReader):
         targets = None if target is None else [target]
         return events.Rule(self, construct_id, event_bus=self.event_bus, event_pattern=pattern, targets=targets)
 
-    def _require_own(self, place: str, here: str, there: str) -> None:
+    def _require_own(self, what: str, here: str, there: str) -> None:
         if here != there and not Token.is_unresolved(here) and not Token.is_unresolved(there):
-            allowed = f"a bus of {place} {here}; one of its rules may send on to {there}"
+            allowed = f"a bus of {what} {here}; one of its rules may send on to {there}"
             raise InvalidArgumentError("event_bus", self.event_bus.node.path, allowed)
 
     def _connect(self) -> None:

@@ -86,10 +86,10 @@ def _accept_file(session: Session, event: Event, file: Path) -> int:
         rows = _rows(lines)
         while part := list(islice(rows, 100)):  # All of a part are in memory.
             results = session.counters.accept_many(event, [values for _, values in part])
-            for (place, values), result in zip(part, results, strict=True):
+            for (number, values), result in zip(part, results, strict=True):
                 statuses[result.status] += 1
                 if result.status not in _WRITTEN:
-                    reject = {"line": place, "status": result.status, "reason": result.reason, "event": values}
+                    reject = {"line": number, "status": result.status, "reason": result.reason, "event": values}
                     with rejects.open("a", encoding="utf-8") as target:
                         target.write(f"{write_json(reject)}\n")
             show(f"bytes of {file.name}", lines.tell(), file.stat().st_size)
@@ -99,14 +99,14 @@ def _accept_file(session: Session, event: Event, file: Path) -> int:
 
 
 def _rows(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
-    for place, line in enumerate(lines, start=1):
+    for number, line in enumerate(lines, start=1):
         try:
             if text := line.decode().strip():
                 if not isinstance(values := read_json(text), dict):
                     raise ValueError("expected an object in each line")
-                yield place, values
+                yield number, values
         except (ValueError, RecursionError) as error:
-            raise click.UsageError(f"line {place} cannot be read: {error}") from error
+            raise click.UsageError(f"line {number} cannot be read: {error}") from error
 
 
 class Lag:

@@ -32,7 +32,7 @@ from counters_lambda.counting.commit import Part
 from counters_lambda.counting.feeds import ServiceTime, is_emulated, scan_page, units_of
 from counters_lambda.counting.run_logs import found_by
 from counters_lambda.counting.runner import DRAINING, VOID, Progress, Runner, Work
-from counters_lambda.counting.verification import SETTLING, Verdict, Verification
+from counters_lambda.counting.verification import SETTLING, Status, Verification
 from dynamodb_counters import _registry
 from dynamodb_counters._assumptions import FRESH, GIVEN_UP_SETTLED, KNOWN_AT_ONCE, ONE_CLOCK
 from dynamodb_counters._declarations import Declaration, Direct
@@ -443,13 +443,13 @@ def verify(
             session.confirm("", yes=yes)  # Before the work, not after it
     verification = runner_of(session, Verification, names=names, run=run, sample=sample, **pace)
     work = work_off(session, verification)
-    drifted, unknown, waiting = (verification.groups(verdict).total() for verdict in get_args(Verdict))
+    drifted, unknown, waiting = (verification.groups(status).total() for status in get_args(Status))
     differences = [
         {
             "declaration": difference.name,
             "values": dict(difference.group),
             "missing": dict(difference.missing),
-            "verdict": difference.verdict,
+            "status": difference.status,
             "reason": difference.reason or None,
         }
         for difference in verification.differences

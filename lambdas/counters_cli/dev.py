@@ -164,8 +164,8 @@ class ChangedCounts:
         arn = table.client.describe_table(TableName=table.name)["Table"]["LatestStreamArn"]
         # The emulator has one shard per stream.
         [shard] = streams.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]
-        place = {"StreamArn": arn, "ShardId": shard["ShardId"], "ShardIteratorType": "TRIM_HORIZON"}
-        self._streams, self._next = streams, streams.get_shard_iterator(**place)["ShardIterator"]
+        request = {"StreamArn": arn, "ShardId": shard["ShardId"], "ShardIteratorType": "TRIM_HORIZON"}
+        self._streams, self._next = streams, streams.get_shard_iterator(**request)["ShardIterator"]
 
     def new(self) -> Iterator[dict[str, Any]]:
         """Answer as `counters get` does: what counts by time, over the last 24 hours."""

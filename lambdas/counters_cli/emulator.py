@@ -90,8 +90,8 @@ class Emulator:
     def environment(self) -> dict[str, str]:
         """Return the environment of a process that talks to the emulator: this one's without AWS and CDK settings."""
         public = {name: value for name, value in os.environ.items() if not name.startswith(_PRIVATE_PREFIXES)}
-        place = {"CDK_DEFAULT_ACCOUNT": self.account, "CDK_DEFAULT_REGION": self.region}
-        return {**public, **_AWS_SETTINGS, **self.address(), **place}
+        target = {"CDK_DEFAULT_ACCOUNT": self.account, "CDK_DEFAULT_REGION": self.region}
+        return {**public, **_AWS_SETTINGS, **self.address(), **target}
 
     def address(self) -> dict[str, str]:
         """Return the variables that lead AWS SDKs and `counters` in another terminal here."""
@@ -242,7 +242,7 @@ def run(emulator: Emulator, directory: Path, command: Sequence[str], app: str | 
     options += ["--output", tempfile.mkdtemp(prefix="cdk-", dir=emulator.directory)]
     environment = emulator.environment()
     # The project's own CLI comes first; a bare "python" in cdk.json must be this one.
-    own = [str(place / "node_modules" / ".bin") for place in (directory, *directory.parents)]
+    own = [str(parent / "node_modules" / ".bin") for parent in (directory, *directory.parents)]
     path = os.pathsep.join([str(Path(sys.executable).parent), *own, environment.get("PATH", os.defpath)])
     settings = {"CDK_HOME": str(emulator.directory / "cdk-home"), "TMPDIR": str(emulator.directory), "PATH": path}
     try:

@@ -114,13 +114,13 @@ def _act(
         return Exit.FINDINGS
     refused = dict[str, str]()
     with progress_on(session.err, session.clock, is_brief=True) as show:
-        for place, (name, entry) in enumerate(entries.items(), 1):
+        for number, (name, entry) in enumerate(entries.items(), 1):
             try:
                 if not work(session.table, entry):
                     refused[name] = "it has changed meanwhile"
             except InvalidArgumentError as error:
                 refused[name] = str(error)
-            show(state, place, len(ids))
+            show(state, number, len(ids))
     session.tell(*(f"{name}: {reason}" for name, reason in refused.items()))
     changed = [name for name in ids if name not in refused]
     rest = f"; {len(refused):,} refused" if refused else ""

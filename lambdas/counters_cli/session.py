@@ -114,10 +114,10 @@ class Session:
         # A shard of a stream takes five requests per second, and is read as fast as it goes.
         tries: Any = {"mode": "standard", "total_max_attempts": 10 if service == "dynamodbstreams" else 4}
         config = Config(max_pool_connections=CONCURRENCY, connect_timeout=3, read_timeout=20, retries=tries)
-        place: Any = {"region_name": self.region, "endpoint_url": self.endpoint_url}
+        target: Any = {"region_name": self.region, "endpoint_url": self.endpoint_url}
         session = AwsSession(profile=self.profile)
         try:
-            return session.create_client(service, config=config, **place)
+            return session.create_client(service, config=config, **target)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
 

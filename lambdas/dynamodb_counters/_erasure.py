@@ -255,7 +255,7 @@ class Eraser:
                 log.is_current = False
                 while not log.is_current:
                     log.look(consistent=True)
-                digests = sorted(digest for digest in events if log.places[digest] != chunk_writes.GONE)
+                digests = sorted(digest for digest in events if log.chunks[digest] != chunk_writes.GONE)
                 if not digests or log.put(encode_chunk([], batch), digests):
                     return
         except (chunk_writes.BucketHoleError, MalformedImageError):

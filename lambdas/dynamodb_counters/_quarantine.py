@@ -18,7 +18,7 @@ from itertools import chain, islice
 from typing import Any, Final
 
 from dynamodb_counters._fold import records
-from dynamodb_counters._fold.fold import Unfoldable, fold
+from dynamodb_counters._fold.fold import InvalidImage, fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import NEW, OLD, Aside, Change, Origin, Origins, Record
 from dynamodb_counters._items import schema
@@ -234,14 +234,14 @@ class Quarantine:
             for change in changes:
                 change.aside = aside.get(change.sequence, {})
 
-    def keep(self, shard: str, images: Sequence[Unfoldable], state: str = WAITING) -> int:
+    def keep(self, shard: str, images: Sequence[InvalidImage], state: str = WAITING) -> int:
         """Put images that are not there yet and return how many; `CommitError` means: deliver the batch again."""
         results = [result for _, result in self._table.side_by_side(partial(self.keep_one, shard, state=state), images)]
         if failures := [result for result in results if isinstance(result, Exception)]:
             raise CommitError(failures)
         return results.count(True)
 
-    def keep_one(self, shard: str, image: Unfoldable, state: str = WAITING) -> bool:
+    def keep_one(self, shard: str, image: InvalidImage, state: str = WAITING) -> bool:
         key, content = quarantine_key(shard, image.entry_id), {RECORD: pack(image.record), STATE: {"S": state}}
         return self.put(quarantine_item(key, image.reason, content, image.names, self._expires_at(image.record)))
 

@@ -433,8 +433,8 @@ class PageLevels(Remembered):
         """Return the page in which a hash lies as far as is known; an unknown level is taken to be the latest."""
         levels, latest = self._levels, self._latest.get((name, shelf), 0)
         # Pages differ by few levels: one that is known may hold it all the same.
-        places = ((level, (name, shelf, _first(number, level))) for level in range(latest + 3))
-        level = next((level for level, place in places if levels.get(place) == level), latest)
+        keys = ((level, (name, shelf, _first(number, level))) for level in range(latest + 3))
+        level = next((level for level, key in keys if levels.get(key) == level), latest)
         while (current := levels.get((name, shelf, _first(number, level)), level)) > level:
             # On to the page that split off before the hashes part.
             level = min(current, BITS + 1 - (number ^ _first(number, level)).bit_length())
@@ -445,17 +445,17 @@ class PageLevels(Remembered):
         """Take note of a page that was read; return whether it is there at the level that was guessed."""
         # The page of level 0 is there before its first update. One that is not there, though it has split off, has
         # expired, or a restore lacks it: the next update creates it.
-        place = (name, page.shelf, page.first)
+        key = (name, page.shelf, page.first)
         if item or not page.first:
-            self._lost.discard(place)
-            self._note(place, level_of(item or {}))
+            self._lost.discard(key)
+            self._note(key, level_of(item or {}))
             return level_of(item or {}) == page.level
         # At this level it came into being: it begins with so many bits, of which the last is 1.
         born = BITS + 1 - (page.first & -page.first).bit_length()
         before = (name, page.shelf, _first(page.first, born - 1))
-        self._levels.pop(place, None)
+        self._levels.pop(key, None)
         if self._levels.get(before, 0) >= born and before not in self._guessed:
-            self._lost.add(place)
+            self._lost.add(key)
             return page.is_lost
         # Its groups are still with the page that it is to split off from, of whatever level.
         self._note(before, born - 1, is_guess=True)

@@ -159,8 +159,8 @@ def receiver(
         if tenant and any(str(values["customer"]) != _claim(request) for values in events):
             return "an event of another customer got 202"
         folded = fold(plan, changes_of([inserted(item, NOW, index) for index, item in enumerate(items)]))
-        is_wrong = admission and bool(folded.unfoldable)
-        return f"what got 202 is quarantined: {folded.unfoldable[0].reason}" if is_wrong else ""
+        is_wrong = admission and bool(folded.invalid)
+        return f"what got 202 is quarantined: {folded.invalid[0].reason}" if is_wrong else ""
 
     # The other doors read and write by threads.
     return Door(name, call, posts=True, look=look, cpu_clock=time.thread_time)

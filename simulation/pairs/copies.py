@@ -175,9 +175,9 @@ def wrong_after(
     wrong: list[str] = []
     for each in differences:
         declaration = truth.registered[each.ref[0]]
-        if each.verdict == "unknown" and declaration.on_expiry == "subtract":
+        if each.status == "unknown" and declaration.on_expiry == "subtract":
             wrong.append(f"{each.ref} is unknown, which nothing explains")
-        if each.verdict != "drifted":
+        if each.status != "drifted":
             unknown[declaration.name].add(truth.group_of(declaration, dict(each.group)))
 
     def is_unknown(declaration: Declaration, group: Group) -> bool:

@@ -110,7 +110,7 @@ class Engine:
         self.happened: defaultdict[str, set[str]] = defaultdict(set)
         self.wrong: list[str] = []
         self.reached: Counter[str] = Counter()
-        """How often verdicts were given, and what runs are about has happened."""
+        """How often each status was reported, and what runs are about has happened."""
         self.calm = False
         self.trouble: list[Callable[[], object]] = [self._split_near, self._retire]
         """Trouble apart from that of deliveries."""

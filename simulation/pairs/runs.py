@@ -263,7 +263,7 @@ def _over(name: str, registered: Mapping[str, Declaration]) -> list[str]:
 
 
 class Verifying:
-    """Spoils groups, verifies while all else goes on, judges the verdicts, and repairs."""
+    """Spoils groups, verifies while all else goes on, judges the statuses, and repairs."""
 
     def __init__(self, engine: Engine, changes: Changes) -> None:
         self._engine = engine
@@ -404,8 +404,8 @@ class Verifying:
         engine.note(features.VERIFIED, verified)
         engine.reached["groups verified: compared"] += work.compared
         differences = [each for each in work.differences if each.ref[0] in verified]
-        judged = {(each.ref, each.verdict, each.reason) for each in differences}
-        engine.reached.update(f"groups verified: {verdict} {reason}".strip() for _, verdict, reason in judged)
+        judged = {(each.ref, each.status, each.reason) for each in differences}
+        engine.reached.update(f"groups verified: {status} {reason}".strip() for _, status, reason in judged)
         told: defaultdict[Place, list[Difference]] = defaultdict(list)
         for each in differences:
             told[each.ref[0], truth.group_of(truth.registered[each.ref[0]], dict(each.group))].append(each)
@@ -416,10 +416,10 @@ class Verifying:
         if refused:
             engine.wrong.append(f"verification: {refused} groups could not be repaired")
         if done:
-            engine.note(features.REPAIRED, {each.ref[0] for each in differences if each.verdict == "drifted"})
+            engine.note(features.REPAIRED, {each.ref[0] for each in differences if each.status == "drifted"})
         for place, some in told.items():
             for each in some if isinstance(truth.registered[place[0]], Aggregate) else ():
-                missing = _missing(each) if each.verdict == "drifted" else {}
+                missing = _missing(each) if each.status == "drifted" else {}
                 engine.ledger.spoil(place, truth.run_of(place[0]), missing)
 
     def _wrong(
@@ -434,25 +434,25 @@ class Verifying:
                 # A score that differs from its measure is certain, although the measure is not.
                 missing = {name: scores if name == SCORE else number for name, number in _missing(each).items()}
                 # A window's slots are no groups of the truth: nothing is ever wrong with them but age.
-                is_certain = each.verdict == "drifted" or isinstance(truth.registered[place[0]], Aggregate)
+                is_certain = each.status == "drifted" or isinstance(truth.registered[place[0]], Aggregate)
                 # A transaction that counts during the comparison is in the number or not.
                 is_certain &= each.reason not in (CHANGED_MEANWHILE, ERASED_MEANWHILE)
                 is_wrong = any(lacks.get(name, 0) != number for name, number in missing.items())
                 if is_certain and not waits and is_wrong:
-                    yield f"{place} lacks {lacks}, but is said to lack {missing} ({each.verdict})"
+                    yield f"{place} lacks {lacks}, but is said to lack {missing} ({each.status})"
                 if not _may_be(each, truth, run, is_blocked=place in self._blocked):
-                    yield f"{place} is {each.verdict} ({each.reason}), which nothing explains"
+                    yield f"{place} is {each.status} ({each.reason}), which nothing explains"
             if not waits and lacks.keys() - {name for each in told.get(place, ()) for name in each.missing}:
                 yield f"{place} lacks {lacks}, which is not reported"
 
 
 def _may_be(each: Difference, truth: Truth, run: str, *, is_blocked: bool) -> bool:
-    """Whether the table shows a reason for a verdict."""
+    """Whether the table shows a reason for a status."""
     name = each.ref[0]
-    if each.verdict == "drifted":
+    if each.status == "drifted":
         # A group has not drifted for holding what has gone.
         return each.reason == AT_LEAST or each.missing.keys() == {SCORE} or not truth.exceeds(name, run)
-    if each.verdict == "unknown":
+    if each.status == "unknown":
         return each.reason in (CHANGED_MEANWHILE, ERASED_MEANWHILE) or truth.may_have_expired(name)
     # It may have been redriven since the verification looked.
     return truth.waits(name, ever=True, deltas=is_blocked)

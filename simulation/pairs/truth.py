@@ -1,4 +1,4 @@
-"""Groups as they must be, and verdicts that verifications may give: from items, stream and ledger alone.
+"""Groups as they must be, and statuses that verifications may give: from items, stream and ledger alone.
 
 A group is the sum of what its items show now by the definition that is registered, and of what has expired, or was
 erased with its count kept, and stays counted since the name's cut; less what waits in quarantine for the name. A

@@ -26,14 +26,14 @@ Row = tuple[bool, str]
 def explored(exploration: Exploration, seconds: float, *, removal: bool) -> Row:
     """A row for a configuration, or for a removed guard, of which there must be a counterexample."""
     try:
-        verdict = exploration.check(seconds)
+        result = exploration.check(seconds)
     except RuntimeError as error:
         found, size, is_right, steps = f"**{str(error).splitlines()[0]}**", "| ", False, 0
     else:
-        is_right = (verdict.violated is not None) is removal
-        found = verdict.violated or "holds"
+        is_right = (result.violated is not None) is removal
+        found = result.violated or "holds"
         found = found if is_right else f"**{found}**"
-        size, steps = f"{verdict.states:,} | {verdict.seconds:.0f}", len(verdict.trace) - 1
+        size, steps = f"{result.states:,} | {result.seconds:.0f}", len(result.trace) - 1
     module = exploration.specification.name
     if removal:
         return is_right, f"| {module} | {exploration.about} | {exploration.name} | {found} | {steps} | {size} |"
@@ -74,8 +74,8 @@ def _traces(given: argparse.Namespace) -> Iterator[Row]:
     for first in range(0, given.traces, _AT_ONCE):
         last = min(first + _AT_ONCE, given.traces)
         traces = [trace_of(seed) for seed in range(first, last)]
-        verdict, wrong = compare(traces, _LONGEST_SECONDS)
-        steps, rejected = steps + verdict.states, rejected or wrong or ""
+        result, wrong = compare(traces, _LONGEST_SECONDS)
+        steps, rejected = steps + result.states, rejected or wrong or ""
         recorded += sum(bool(each.log) for each in traces)
         print(f"{last} traces, {steps:,} steps {wrong or ''}", flush=True)
     found = f"not a behavior: {_shown(rejected)}" if rejected else "each a behavior of the specification."
@@ -95,7 +95,7 @@ def _shown(text: str) -> str:
     return f"`{text[:160]}`".replace("|->", "=").replace("\n", " ")
 
 
-_CONFIGURATIONS: Final = "| module | configuration | what takes part | verdict | distinct states | seconds |"
+_CONFIGURATIONS: Final = "| module | configuration | what takes part | result | distinct states | seconds |"
 _REMOVALS: Final = "| module | guard removed | from | violated | shortest trace, steps | states until then | seconds |"
 _PARTS: Final[dict[str, tuple[str, Callable[[argparse.Namespace], Iterator[Row]]]]] = {
     **{of.name: (_CONFIGURATIONS, partial(_explored, of.configurations)) for of in SPECIFICATIONS},

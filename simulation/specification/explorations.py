@@ -28,8 +28,8 @@ _STEP: Final = re.compile(r"^State (\d+):", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """Verdict of TLC: `violated` names the invariant, and `trace` is the shortest way to violate it."""
+class Result:
+    """Result of TLC: `violated` names the invariant, and `trace` is the shortest way to violate it."""
 
     states: int
     seconds: float
@@ -49,7 +49,7 @@ def check(
     seconds: float = 600,
     *,
     compiled_in_haste: bool = False,
-) -> Verdict:
+) -> Result:
     """Explore every state of a module, breadth first; `files` are modules that are not in docs/spec.
 
     A module that is explored in seconds is faster if Java compiles in haste.
@@ -78,7 +78,7 @@ def check(
     if not found or (violated is None and "No error has been found" not in done.stdout):
         raise RuntimeError(f"TLC could not check {module}:\n{done.stdout}{done.stderr[-1000:]}")
     trace = [step.strip() for step in _STEP.split(done.stdout)[2::2] if violated]
-    return Verdict(int(found[-1][1].replace(",", "")), took, violated and (violated[1] or DEADLOCK), trace)
+    return Result(int(found[-1][1].replace(",", "")), took, violated and (violated[1] or DEADLOCK), trace)
 
 
 def configured(constants: Mapping[str, str], *lines: str) -> str:
@@ -101,7 +101,7 @@ class Exploration:
     guard: str | None = None
     quick: bool = False
 
-    def check(self, seconds: float = 600, *, compiled_in_haste: bool = False) -> Verdict:
+    def check(self, seconds: float = 600, *, compiled_in_haste: bool = False) -> Result:
         of = self.specification
         removed = {} if self.guard is None else {"Without": f'= {{"{self.guard}"}}'}
         lines = ("INIT Init", "NEXT Next", "VIEW View", "CHECK_DEADLOCK FALSE", *of.lines)

@@ -25,7 +25,7 @@ from simulation.pairs.function import LONGEST_INVOCATION
 from simulation.pairs.schedule import PairSchedule
 from simulation.pairs.swarm import Swarm
 from simulation.pairs.truth import is_entry
-from simulation.specification.explorations import DEADLOCK, SPECIFICATIONS, Verdict, check, configured
+from simulation.specification.explorations import DEADLOCK, SPECIFICATIONS, Result, check, configured
 from simulation.specification.recorder import RecordedSandbox, Recording, braced, place_of, record
 
 _commit = Committer.commit
@@ -109,7 +109,7 @@ def trace_of(seed: int) -> Trace:
     return Trace(seed, log, streams, {"Items": len(recording.items), "Shards": len(streams), "Processes": processes})
 
 
-def compare(traces: Sequence[Trace], seconds: float = 900) -> tuple[Verdict, str | None]:
+def compare(traces: Sequence[Trace], seconds: float = 900) -> tuple[Result, str | None]:
     """Check traces against the specification in one run; return which step of which trace it does not allow."""
     lines = ("INIT TraceInit", "NEXT TraceNext", "VIEW Position", "CHECK_DEADLOCK TRUE", "INVARIANTS AtMostOnce")
     most = {name: max(trace.numbers[name] for trace in traces) or 1 for name in ("Items", "Shards", "Processes")}
@@ -117,15 +117,15 @@ def compare(traces: Sequence[Trace], seconds: float = 900) -> tuple[Verdict, str
     bodies = (f"[streams |-> {_sequence(t.streams)},\n log |-> {_sequence(t.log)}]" for t in traces)
     module = f"---- MODULE CountersTraces ----\nEXTENDS Counters\nTraces == {_sequence(bodies)}\n====\n"
     text, files = configured({**_CONSTANTS, **numbers}, *lines), {"CountersTraces.tla": module}
-    verdict = check("CountersTrace", text, files, seconds, compiled_in_haste=True)
-    if verdict.violated is None:
-        return verdict, None
-    last = dict(line[3:].split(" = ", 1) for line in verdict.trace[-1].splitlines() if line.startswith("/\\ "))
-    trace, step, is_deadlock = traces[int(last["trace"]) - 1], int(last["step"]), verdict.violated == DEADLOCK
+    result = check("CountersTrace", text, files, seconds, compiled_in_haste=True)
+    if result.violated is None:
+        return result, None
+    last = dict(line[3:].split(" = ", 1) for line in result.trace[-1].splitlines() if line.startswith("/\\ "))
+    trace, step, is_deadlock = traces[int(last["trace"]) - 1], int(last["step"]), result.violated == DEADLOCK
     # An invariant is violated by the step before; a deadlock means that the next one is not allowed.
     number = step if is_deadlock else step - 1
-    what = "is not allowed" if is_deadlock else f"violates {verdict.violated}"
-    return verdict, f"seed {trace.seed}: step {number} of {len(trace.log)} {what}: {trace.log[number - 1]}"
+    what = "is not allowed" if is_deadlock else f"violates {result.violated}"
+    return result, f"seed {trace.seed}: step {number} of {len(trace.log)} {what}: {trace.log[number - 1]}"
 
 
 def _streams(recording: Recording, plan: Plan) -> Iterator[str]:
@@ -135,7 +135,7 @@ def _streams(recording: Recording, plan: Plan) -> Iterator[str]:
         for number, change in records.values():
             folded = fold(plan, intake([change]))
             items = sorted({recording.item(place_of(delta, shard)) for delta in folded.deltas})
-            aside = sorted({f'"{image.image_name}"' for image in folded.unfoldable})
+            aside = sorted({f'"{image.image_name}"' for image in folded.invalid})
             rows.append(record(event=f"<<{index}, {number}>>", items=braced(items), aside=braced(aside)))
         yield _sequence(rows)
 

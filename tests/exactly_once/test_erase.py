@@ -15,7 +15,7 @@ from botocore.exceptions import ReadTimeoutError
 
 from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, Sum
 from dynamodb_counters._erasure import Eraser, Selection, without
-from dynamodb_counters._fold.fold import Unfoldable
+from dynamodb_counters._fold.fold import InvalidImage
 from dynamodb_counters._quarantine import Quarantine, list_quarantined, pack, redrive
 from dynamodb_counters._writes import chunk_writes
 from dynamodb_counters._writes.outcomes import Outcome, OutcomeStatus
@@ -316,7 +316,7 @@ def test_an_entry_within_an_entry_holds_nothing_of_what_is_erased() -> None:
 def test_an_entry_that_goes_meanwhile_stays_gone() -> None:
     world = World(founds=False)
     kept = record(1, {"_type": {"S": "view"}, "url": {"S": "/"}, "time": {"N": "1"}, "client": {"S": "ann"}})
-    Quarantine(world.store, 86_400).keep("shard-1", [Unfoldable("1", "NewImage", kept, "malformed")])
+    Quarantine(world.store, 86_400).keep("shard-1", [InvalidImage("1", "NewImage", kept, "malformed")])
     [entry] = list_quarantined(world.store, redriven=False)
     assert redrive(world.store, entry)
     key = {"pk": {"S": entry.key[0]}, "sk": {"S": entry.key[1]}}

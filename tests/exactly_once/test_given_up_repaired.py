@@ -347,8 +347,8 @@ def test_what_expired_before_the_copy_had_counted_it_is_unknown_and_stays_counte
     world.table.expire()
     copy = world.copy()
     work = copy.verify()
-    verdicts = {each.name: (each.verdict, each.missing["n"]) for each in work.differences}
-    assert verdicts == {"keep": ("unknown", -3), "subtract": ("drifted", -3), "tickets": ("unknown", -3)}
+    statuses = {each.name: (each.status, each.missing["n"]) for each in work.differences}
+    assert statuses == {"keep": ("unknown", -3), "subtract": ("drifted", -3), "tickets": ("unknown", -3)}
     work.repair()
     copy.settle()
     assert [copy.counters.get(each)["n"] for each in (KEPT, LIVE, TICKETS)] == [3, 0, 3]

@@ -94,9 +94,7 @@ def test_a_batch_of_before_is_looked_up_again(world: World) -> None:
     assert _sales(world) == 1
 
 
-def test_a_batch_that_no_invocation_can_write_is_written_by_several(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_batch_that_no_invocation_can_write_is_written_by_several(monkeypatch: pytest.MonkeyPatch) -> None:
     # Threads that the machine lets wait would leave more to be written again.
     disorder = in_disorder(random.Random(0))
     monkeypatch.setattr(Table, "side_by_side", lambda _, work, items: disorder(work, items))

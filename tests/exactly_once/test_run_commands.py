@@ -129,7 +129,7 @@ def test_verify_lists_differences_and_repair_adds_them_once(world: Orders) -> No
     world.spoil(REVENUE, "total", 5, customer="ann")
     found = command(world, "verify", "--json")
     assert (found.code, found.document["compared"], "repaired" in found.document) == (1, 1, False)
-    drift = {"missing": {"total": -5}, "verdict": "drifted", "reason": None}
+    drift = {"missing": {"total": -5}, "status": "drifted", "reason": None}
     assert found.document["differences"] == [{"declaration": "revenue", "values": {"customer": "ann"}, **drift}]
     looked = command(world, "verify")
     assert looked.code == 1

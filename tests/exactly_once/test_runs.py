@@ -305,9 +305,7 @@ def test_records_that_are_logged_alone_or_that_a_checkpoint_covers_are_no_drift(
     assert world.missing() == []
 
 
-def test_records_before_the_cut_are_counted_before_a_heartbeat_acknowledges_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_records_before_the_cut_are_counted_before_a_heartbeat_acknowledges_it(monkeypatch: pytest.MonkeyPatch) -> None:
     world = Orders(REVENUE, sold=1)
     waited, verifying = 0, world.verification()
     for step in verifying.steps():

@@ -54,16 +54,16 @@ def _param(name: str, value: Any) -> Any:
 
 @pytest.mark.parametrize("configuration", [_param(each.name, each) for each in CONFIGURATIONS])
 def test_every_count_is_exact_in_every_state(configuration: Exploration) -> None:
-    verdict = configuration.check(compiled_in_haste=True)
-    assert verdict.violated is None, "\n\n".join(verdict.trace)
+    result = configuration.check(compiled_in_haste=True)
+    assert result.violated is None, "\n\n".join(result.trace)
     # Fewer would mean that the specification has lost some of what can happen.
-    assert verdict.states == configuration.states
+    assert result.states == configuration.states
 
 
 @pytest.mark.parametrize("removal", [_param(each.about, each) for each in REMOVALS])
 def test_without_a_guard_some_state_counts_wrong(removal: Exploration) -> None:
-    verdict = removal.check(compiled_in_haste=True)
-    assert verdict.violated in {*removal.specification.invariants} - {"TypeOK"}
+    result = removal.check(compiled_in_haste=True)
+    assert result.violated in {*removal.specification.invariants} - {"TypeOK"}
 
 
 @pytest.mark.parametrize("specification", SPECIFICATIONS, ids=lambda s: s.name)
@@ -72,9 +72,9 @@ def test_every_guard_is_removed_from_some_configuration(specification: Specifica
 
 
 def test_the_handler_does_what_the_specification_allows() -> None:
-    verdict, wrong = compare([trace_of(seed) for seed in (*range(TRACES), ITEM_EXPIRES)])
+    result, wrong = compare([trace_of(seed) for seed in (*range(TRACES), ITEM_EXPIRES)])
     assert wrong is None
-    assert verdict.states > 100 * TRACES
+    assert result.states > 100 * TRACES
 
 
 @pytest.mark.night
@@ -82,6 +82,6 @@ def test_the_handler_does_what_the_specification_allows() -> None:
 def test_a_broken_handler_violates_the_specification(broken: str) -> None:
     with BROKEN[broken]():
         traces = [trace_of(seed) for seed in SEEDS_OF_BROKEN]
-    verdict, wrong = compare(traces)
+    result, wrong = compare(traces)
     assert wrong is not None
-    assert verdict.violated in (DEADLOCK, "AtMostOnce")
+    assert result.violated in (DEADLOCK, "AtMostOnce")

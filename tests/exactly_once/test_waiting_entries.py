@@ -114,7 +114,7 @@ class Views(World):
         is_kept = counts == "keep" and on_expiry != "subtract"
         right = views == is_kept and window in {0, int(is_kept)} and "'/'" not in self.stored()
         # What is erased and stays counted is unknown.
-        return right and {verdict for verdict, _ in self.missing()} <= {"unknown"}
+        return right and {status for status, _ in self.missing()} <= {"unknown"}
 
 
 def tagged(declared: Aggregate = TAGS) -> tuple[Views, dict[str, Any]]:
@@ -133,7 +133,7 @@ def test_a_group_waits_for_the_quarantine_whatever_it_lacks(retention: timedelta
     world.mend(replace(declared, max_groups=3))
     world.spoil(TAGS, "views", by, **{"tags[]": "a"})
     verifying = world.verify()
-    assert {(each.verdict, each.reason) for each in verifying.differences} == {
+    assert {(each.status, each.reason) for each in verifying.differences} == {
         ("waits", "1 entry of the quarantine waits for it")
     }
     assert verifying.groups("waits").total() == 3
@@ -156,7 +156,7 @@ def test_an_entry_that_is_redriven_while_groups_are_read_is_no_drift(monkeypatch
 
     monkeypatch.setattr(Verification, "_read", late)
     verifying = world.verify()
-    assert {each.verdict for each in verifying.differences} <= {"waits"}
+    assert {each.status for each in verifying.differences} <= {"waits"}
     verifying.repair()
     world.deliver_new()
     assert world.tags() == [1, 1, 1]
@@ -233,12 +233,12 @@ def test_what_was_discarded_waits_again_after_a_backfill_and_is_repaired_by_code
     world.fill()
     [entry] = world.counters.quarantined()
     assert entry.names == (other.name,)
-    assert {verdict for verdict, _ in world.missing()} == set()
+    assert {status for status, _ in world.missing()} == set()
     assert world.discard_all() == [True]
     world.mend(RAISED, replace(other, max_groups=3))
     world.clock.advance(HOUR)
     verifying = world.verify()
-    assert {each.verdict for each in verifying.differences} == {"drifted"}
+    assert {each.status for each in verifying.differences} == {"drifted"}
     assert verifying.repair() == (6, 0)
     assert world.tags() == [1, 1, 1]
     assert world.missing() == []
@@ -318,7 +318,7 @@ def test_rows_taken_out_of_a_chunk_uncounted_are_redriven_as_they_were_erased(
     assert world.tags() == [int(counts == then == "keep")] * 3
     if then == on_expiry:
         world.clock.advance(HOUR)
-        assert {verdict for verdict, _ in world.missing()} <= {"unknown"}
+        assert {status for status, _ in world.missing()} <= {"unknown"}
 
 
 @OF_EACH_KIND
@@ -333,7 +333,7 @@ def test_what_is_redriven_and_erased_during_a_verification_is_no_drift(kind: str
     world.erase_all("keep")
     world.deliver_new()
     list(steps)
-    assert {each.verdict for each in verifying.differences} == {"unknown"}
+    assert {each.status for each in verifying.differences} == {"unknown"}
     assert verifying.repair() == (0, 0)
     assert world.counts() == (1, 1)
 

@@ -17,7 +17,7 @@ import pytest
 
 from counters_lambda.counting.batch import Aggregator
 from dynamodb_counters import Aggregate, Count, Event, Packed, Ranking, Sum, Window
-from dynamodb_counters._fold.fold import Unfoldable
+from dynamodb_counters._fold.fold import InvalidImage
 from dynamodb_counters._items.schema import item_bytes
 from dynamodb_counters._quarantine import Quarantine
 from dynamodb_counters.exactly_once import Watermark
@@ -276,7 +276,7 @@ def test_an_entry_is_kept_no_longer_than_its_event_or_was_asked_for(
 def test_rows_of_others_stay_in_a_whole_chunk_in_quarantine(store: Store) -> None:
     _accept(store, PACKED, _bought("ann", 1), _bought("bob", 2), _bought("ann", 3))
     [chunk] = [item for item in store.items() if "_chunk" in item]
-    unreadable = Unfoldable(f"{10**21:040}", "NewImage", record(10**21, chunk), "a later version reads it")
+    unreadable = InvalidImage(f"{10**21:040}", "NewImage", record(10**21, chunk), "a later version reads it")
     assert Quarantine(store.table, 90.0 * DAY).keep(SHARD, [unreadable]) == 1
     [entry] = store.counters.quarantined()
     assert store.counters.redrive(entry)

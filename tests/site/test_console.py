@@ -24,15 +24,7 @@ import pytest
 
 from counters_cli.main import main
 from counters_cli.session import Session
-from dynamodb_counters import (
-    ActiveMembers,
-    Attr,
-    Counters,
-    Event,
-    Percentiles,
-    TimeWeighted,
-    Window,
-)
+from dynamodb_counters import ActiveMembers, Attr, Counters, Event, Percentiles, TimeWeighted, Window
 from simulation.counters_in_memory import counters_in_memory
 from tests.site.blocks import DOCS
 from tests.unit.cli.blog import DECLARED, NOW, PHONES, seeded
@@ -48,10 +40,7 @@ REQUESTS = (
     Percentiles("latency", REQUEST, by="route", attribute="ms", time="at"),
     Window("seats", CHANGE, by="team", time="at", measure=TimeWeighted("seats"), retention=None),
 )
-NEXT = (
-    *(each for each in DECLARED if each.name != "phones"),
-    replace(PHONES, where=Attr("device").ne("laptop")),
-)
+NEXT = (*(each for each in DECLARED if each.name != "phones"), replace(PHONES, where=Attr("device").ne("laptop")))
 """What `cdk synth` writes: another filter."""
 
 

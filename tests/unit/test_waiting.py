@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynamodb_counters._fold.fold import Unfoldable
+from dynamodb_counters._fold.fold import InvalidImage
 from dynamodb_counters._quarantine import (
     MOST_BYTES,
     STATE,
@@ -36,7 +36,7 @@ def quarantine(world: World, number: int, *, size: int = 10, kept: float = KEPT)
             "NewImage": {"pk": {"S": "p" * size}},
         },
     }
-    image = Unfoldable(str(10**21 + number), "NewImage", record, "malformed")
+    image = InvalidImage(str(10**21 + number), "NewImage", record, "malformed")
     Quarantine(world.store, kept).keep("shard-1", [image])
 
 

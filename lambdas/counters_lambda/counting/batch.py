@@ -162,7 +162,7 @@ class Aggregator:
             folded = fold(part.plan, fresh, limit=_MOST_WRITES)
             counted, fresh = fresh[: folded.changes], fresh[folded.changes :]
             # Before the checkpoint moves: a record that it covers is not looked at again.
-            quarantined = self._quarantine.keep(shard, folded.unfoldable) if folded.unfoldable else 0
+            quarantined = self._quarantine.keep(shard, folded.invalid) if folded.invalid else 0
             report.quarantined += quarantined
             report.touched += quarantined
             report.late += folded.late

@@ -375,12 +375,12 @@ class PageSplits:
         # The page is read if `item` is not what the update has returned of it.
         if layout.pages is None or layout.pages.is_whole:
             return 0.0
-        place = (page.shelf, f"{layout.name}{page.first}")
+        key = (page.shelf, f"{layout.name}{page.first}")
         least = _LARGE if groups > _FEW else 1.0
         if len(self._units) >= _MOST_REMEMBERED:
             self._units.clear()
-        if item is None and units <= (limit := max(least, self._units.get(place, 1.0))):
-            self._units[place] = limit
+        if item is None and units <= (limit := max(least, self._units.get(key, 1.0))):
+            self._units[key] = limit
             return 0.0
         with suppress(ClientError, BotoCoreError, TimeoutError):  # A later update tries again if this fails.
             item = item or self._table.read_item(_page_key(layout, page))
@@ -390,7 +390,7 @@ class PageSplits:
                 if item and is_full(item, least) and page.level < BITS:
                     spent += 4 * units
                     halves += self._divide(layout, item)
-            self._units[place] = 1.0 if spent else units
+            self._units[key] = 1.0 if spent else units
             return spent
         return 0.0
 

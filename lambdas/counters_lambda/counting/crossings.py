@@ -19,7 +19,7 @@ from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.composites import DETAIL_TYPE, EVENT_SOURCE, Threshold
 from dynamodb_counters._declarations.groups import values_of
 from dynamodb_counters._fold.layouts import is_split
-from dynamodb_counters._fold.plan import UNFOLDABLE, Plan
+from dynamodb_counters._fold.plan import FOLD_ERRORS, Plan
 from dynamodb_counters._fold.records import NEW, OLD, Change, padded
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import EXACT, Number, format_number, read_number
@@ -72,7 +72,7 @@ def _of_group(
         if not (crossed := [level for level in threshold.at if _is_above(before, level) != _is_above(after, level)]):
             return
         group = values_of(aggregate, new)
-    except UNFOLDABLE:
+    except FOLD_ERRORS:
         group = None
     if group is None:
         skipped[threshold.name] += 1  # No counting has written an item like this.

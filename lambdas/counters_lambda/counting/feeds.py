@@ -19,7 +19,7 @@ from counters_lambda.counting import run_logs
 from counters_lambda.counting.commit import Checkpoint, checkpoint_key, checkpoint_of
 from counters_lambda.counting.run_logs import MOST_BYTES, ROWS, RunRow, is_bookkeeping, is_filled, scan_partition
 from dynamodb_counters._assumptions import CLOCKS, ONE_CLOCK
-from dynamodb_counters._fold.fold import Unfoldable, folded_alone, sums_of
+from dynamodb_counters._fold.fold import InvalidImage, folded_alone, sums_of
 from dynamodb_counters._fold.layouts import group_of_item
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Origins, Record, created_of, stream_number
@@ -103,9 +103,9 @@ def units_of(answer: Mapping[str, Any]) -> float:
 
 def scan_page(table: Table, segment: int, segments: int, start: Any, **options: Any) -> Mapping[str, Any]:
     """Return a page of a segment, strongly consistent unless options say otherwise, with what it has consumed."""
-    place: Any = {"TableName": table.name, "Segment": segment, "TotalSegments": segments}
+    parallel: Any = {"TableName": table.name, "Segment": segment, "TotalSegments": segments}
     request = {"ConsistentRead": True, **options} | ({"ExclusiveStartKey": start} if start else {})
-    return table.client.scan(ReturnConsumedCapacity="TOTAL", **place, **request)
+    return table.client.scan(ReturnConsumedCapacity="TOTAL", **parallel, **request)
 
 
 class ReadGroup(NamedTuple):
@@ -117,12 +117,12 @@ def read_checkpoint(table: Table, shard: str) -> Checkpoint:
     return checkpoint_of(table.read_item(checkpoint_key(shard_digest(shard))))
 
 
-def read_groups(table: Table, places: Sequence[Lookup], shards: Iterable[str]) -> list[ReadGroup]:
+def read_groups(table: Table, lookups: Sequence[Lookup], shards: Iterable[str]) -> list[ReadGroup]:
     """Read groups after checkpoints: what a checkpoint covers, their items have applied."""
     through = {shard: read_checkpoint(table, shard).applied_through for shard in shards}
     names = {shard: Watermark(shard).name for shard in through}
     groups: list[ReadGroup] = []
-    for items in read_items(table, places, consistent=True):
+    for items in read_items(table, lookups, consistent=True):
         marks = {shard: [sequence_of(item[name]) for item in items if name in item] for shard, name in names.items()}
         groups.append(ReadGroup(items, {shard: max([through[shard], *marks[shard]]) for shard in through}))
     return groups
@@ -191,14 +191,14 @@ class Scan:
             # Not sealed: the scan would meet the page, seal that, and so on without end.
             segment.start = answer["LastEvaluatedKey"]
             return units
-        unfoldable: list[Unfoldable] = []
-        rows = run_logs.pack_rows(self.rows(source, answer["Items"], unfoldable))
+        invalid: list[InvalidImage] = []
+        rows = run_logs.pack_rows(self.rows(source, answer["Items"], invalid))
         if len(rows) > MOST_BYTES:
             if segment.limit == 1:
                 raise BackfillError(f"an item contributes to too many groups: {len(rows)} bytes")
             segment.limit = max(1, segment.limit // 2)
             return units
-        for image in unfoldable:
+        for image in invalid:
             # Before the page that names them.
             self.quarantine.keep_one(run_logs.found_by(self.run.id), image, PROVISIONAL)
         # With the number of items up to it; the last page of its segment, unless it says where that ends.
@@ -212,10 +212,10 @@ class Scan:
             segment.adopt(item)
         else:
             self._resume(segment)
-        return units + len(unfoldable) + write_units(item_bytes(item))
+        return units + len(invalid) + write_units(item_bytes(item))
 
-    def rows(self, source: Source, items: Sequence[Image], unfoldable: list[Unfoldable]) -> Iterator[RunRow]:
-        """Yield what items contribute; what cannot be folded of them is added to `unfoldable`."""
+    def rows(self, source: Source, items: Sequence[Image], invalid: list[InvalidImage]) -> Iterator[RunRow]:
+        """Yield what items contribute; what cannot be folded of them is added to `invalid`."""
         names = frozenset(self.run.names)
         for item in items:
             if not source.is_foreign and (is_bookkeeping(item) or is_filled(self.run, item)):
@@ -228,9 +228,9 @@ class Scan:
             since, is_foreign, origin = self.run.since, source.is_foreign, source.table.name
             folded = folded_alone(self.plan, names, item, since, is_foreign=is_foreign, keys=keys, origin=origin)
             digest = run_logs.item_digest(keys, is_foreign=bool(source.is_foreign))
-            waiting = folded.unfoldable if self.run.kind == "backfill" else ()
+            waiting = folded.invalid if self.run.kind == "backfill" else ()
             lacking = [replace(image, image_name=f"{digest}#{image.image_name}") for image in waiting]
-            unfoldable += lacking
+            invalid += lacking
             if (sums := sums_of(folded)) or lacking:
                 yield RunRow(digest, sums, tuple(image.entry_id for image in lacking))
             if self.run.kind == "verify" and not source.is_foreign and item.get(TYPE, {}).get("S") in names:

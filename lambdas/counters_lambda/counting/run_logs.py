@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from dynamodb_counters._assumptions import SKEW
-from dynamodb_counters._fold.fold import Sums, Unfoldable, _folded, folded_alone, sums_of
+from dynamodb_counters._fold.fold import InvalidImage, Sums, _folded, folded_alone, sums_of
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import NEW, OLD, Change, Origin, padded
 from dynamodb_counters._items import schema
@@ -171,11 +171,11 @@ class RunLogs:
         relevant = [change for change in past if _type_of(change) != schema.CHECKPOINT or _is_beat(run.id, change)]
         if not relevant:
             return 0.0
-        unfoldable: list[Unfoldable] = []
-        rows = list(logged(run, plan, relevant, unfoldable))
-        quarantine.keep(shard, unfoldable, PROVISIONAL)  # Before the page that names them.
+        invalid: list[InvalidImage] = []
+        rows = list(logged(run, plan, relevant, invalid))
+        quarantine.keep(shard, invalid, PROVISIONAL)  # Before the page that names them.
         beats = any(_is_beat(run.id, change) for change in relevant)
-        return len(unfoldable) + self._write(run.id, shard, rows, past, beats=beats)
+        return len(invalid) + self._write(run.id, shard, rows, past, beats=beats)
 
     def _write(self, run: str, shard: str, rows: list[RunRow], part: Sequence[Change], *, beats: bool) -> float:
         packed, half = pack_rows(rows), len(part) // 2
@@ -193,9 +193,9 @@ class RunLogs:
         return float(answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
 
 
-def logged(run: Run, plan: Plan, changes: Iterable[Change], unfoldable: list[Unfoldable]) -> Iterable[RunRow]:
+def logged(run: Run, plan: Plan, changes: Iterable[Change], invalid: list[InvalidImage]) -> Iterable[RunRow]:
     """Yield changes of what a run looks at: for a verification all, for others the first one of each item."""
-    # Images of items before they changed that could not be folded are added to `unfoldable`.
+    # Images of items before they changed that could not be folded are added to `invalid`.
     names, digests = frozenset(run.names), set[str]()
     for change in changes:
         images = change.record["dynamodb"]
@@ -215,13 +215,13 @@ def logged(run: Run, plan: Plan, changes: Iterable[Change], unfoldable: list[Unf
         if run.kind == "verify":
             at = change.created or 0.0  # A transaction has counted as of its own time.
             added = sums_of(alone(images[NEW], at) if is_direct else _folded(plan, change, names))
-        waiting, later = (old.unfoldable, new.unfoldable) if run.kind == "backfill" else ((), ())
+        waiting, later = (old.invalid, new.invalid) if run.kind == "backfill" else ((), ())
         # An item that contributed nothing before matters, too: what the scan reads of it came after the cut.
         if sums_of(old) or sums_of(new) or added or waiting or later:
             digests.add(digest)
             number = change.sequence
             lacking = [replace(image, sequence=number, image_name=f"{run.id}#{image.image_name}") for image in waiting]
-            unfoldable += lacking
+            invalid += lacking
             entries = tuple(image.entry_id for image in lacking)
             yield RunRow(digest, sums_of(old), entries, number, added, is_direct)
 

@@ -7,7 +7,7 @@ exactly it while live updates go on, unless something waits for the group.
 An invocation whose retry Lambda gave up on may count what a repair adds. So where a repair would add something, it
 waits until none is left, and compares again.
 
-Verdicts, of which a group may have several, for it holds several numbers:
+Statuses, of which a group may have several, for it holds several numbers:
 
     exact     it holds what its sources come to; nothing is reported
     drifted   it holds less; or more, where nothing that it counts can have gone
@@ -52,8 +52,8 @@ from dynamodb_counters._tiers import BY_LETTER, TOTAL
 from dynamodb_counters.errors import BackfillError
 from dynamodb_counters.exactly_once import Watermark
 
-Verdict: TypeAlias = Literal["drifted", "unknown", "waits"]  # Of a difference; a group without one is exact.
-Judged: TypeAlias = tuple[Verdict, str, dict[str, Number]]  # A verdict, its reason, and what is missing by attribute.
+Status: TypeAlias = Literal["drifted", "unknown", "waits"]  # Of a difference; a group without one is exact.
+Finding: TypeAlias = tuple[Status, str, dict[str, Number]]  # A status, its reason, and what is missing by attribute.
 _EXPIRED: Final = "events may have expired, or been erased, that it still counts"
 AT_LEAST: Final = "at least so much: events may have expired, or been erased, that it counted, too"
 _WAITS: Final = ("1 entry of the quarantine waits for it", "{:,} entries of the quarantine wait for it")
@@ -68,7 +68,9 @@ _BREATH: Final = 30.0
 _SAMPLE: Final = 10_000
 
 
-def judge(declared: Declaration, missing: Mapping[str, Number], *, may_exceed: bool, is_gone: bool) -> Iterator[Judged]:
+def judge(
+    declared: Declaration, missing: Mapping[str, Number], *, may_exceed: bool, is_gone: bool
+) -> Iterator[Finding]:
     """Judge what a group lacks that `may_exceed` its sources; if it `is_gone`, it has no item."""
     if not may_exceed:
         yield "drifted", "", dict(missing)
@@ -127,7 +129,7 @@ class Difference:
     name: str
     group: Mapping[str, str]  # Field to text; for a window also the tier and the start of the bucket.
     missing: Mapping[str, Number]  # Numbers that the items lack, by attribute; negative if they have too much.
-    verdict: Verdict
+    status: Status
     reason: str = ""  # Why it is unknown, or why more than this may be missing.
     ref: GroupRef = ("", ())
     repairs: int = 0  # How many repairs the item has had that the next one writes.
@@ -240,21 +242,21 @@ class Verification(Runner):
         for ref, missing in differing.items():
             layout, items, may_exceed = self._layout(ref), groups[ref].items, ref[0] in self._exceeding
             with localcontext(EXACT):
-                judged = list(judge(layout.declaration, missing, may_exceed=may_exceed, is_gone=not items))
+                findings = list(judge(layout.declaration, missing, may_exceed=may_exceed, is_gone=not items))
             if waits[ref]:
-                judged = [("waits", _WAITS[waits[ref] > 1].format(waits[ref]), missing)]
+                findings = [("waits", _WAITS[waits[ref] > 1].format(waits[ref]), missing)]
             elif ref in unsettled:
-                judged = [("unknown", CHANGED_MEANWHILE, missing)]
-            elif ref[0] in erased and any(verdict == "drifted" for verdict, _, _ in judged):
-                judged = [("unknown", ERASED_MEANWHILE, missing)]
+                findings = [("unknown", CHANGED_MEANWHILE, missing)]
+            elif ref[0] in erased and any(status == "drifted" for status, _, _ in findings):
+                findings = [("unknown", ERASED_MEANWHILE, missing)]
             key = identity(typed_key(layout.key(ref[1], "")))
             marks = (item[REPAIRED] for item in items if identity(item) == key and REPAIRED in item)
             repairs = 0
             with suppress(*UNREADABLE):  # An item refuses a repair that follows no mark of its own.
                 repairs = int(sequence_of(next(marks, Watermark.bound(0))))
-            for verdict, reason, numbers in judged:
+            for status, reason, numbers in findings:
                 values = layout.values(ref[1])
-                self.differences.append(Difference(ref[0], values, numbers, verdict, reason, ref, repairs))
+                self.differences.append(Difference(ref[0], values, numbers, status, reason, ref, repairs))
 
     def _differing(self, sums: Totals, groups: dict[GroupRef, ReadGroup]) -> tuple[Totals, set[GroupRef]]:
         """Return the numbers that differing groups lack; and the groups whose numbers are uncertain so far."""
@@ -299,10 +301,10 @@ class Verification(Runner):
         raise BackfillError(runner.SPLITTING)
 
     def _read(self, refs: list[GroupRef]) -> dict[GroupRef, ReadGroup]:
-        places = [(self._layout(ref), ref[1]) for ref in refs]
+        lookups = [(self._layout(ref), ref[1]) for ref in refs]
         for _ in range(_AGAIN):
             begun = self.now()
-            groups = read_groups(self.table, places, self.state.lineage.in_order)
+            groups = read_groups(self.table, lookups, self.state.lineage.in_order)
             if self.now() < begun + READ_TOGETHER:
                 return dict(zip(refs, groups, strict=True))
         raise BackfillError("reading takes too long: the checkpoints that were read before have settled since")
@@ -333,8 +335,8 @@ class Verification(Runner):
         retention = source.retention if isinstance(source, Aggregate) else None
         return retention is not None and closing_times(fields, retention)(group) + GROUP_KEPT - WIDE_MARGIN <= now
 
-    def groups(self, verdict: Verdict) -> Counter[str]:
-        refs = {difference.ref for difference in self.differences if difference.verdict == verdict}
+    def groups(self, status: Status) -> Counter[str]:
+        refs = {difference.ref for difference in self.differences if difference.status == status}
         return Counter(name for name, _ in refs)
 
     def repair(self) -> tuple[int, int]:
@@ -343,7 +345,7 @@ class Verification(Runner):
         entries = founded_registry(self.table).entries.values()
         # What was emptied meanwhile has other items.
         names = {entry.name for entry in entries if entry.is_complete and entry.at <= self.state.run.since}
-        drifted = [difference for difference in self.differences if difference.verdict == "drifted"]
+        drifted = [difference for difference in self.differences if difference.status == "drifted"]
         emptied = len({difference.ref for difference in drifted if difference.name not in names})
         for difference in drifted:
             if difference.name not in names:

@@ -115,8 +115,10 @@ def _get(counters: Counters, question: Question) -> Document:
     after = (start.pk, start.sk) if start.sk else None
     groups = list_groups(counters._table, aggregate, values, after, scan=question.scan, consistent=consistent)
     # A Scan has no order of keys: a position is after all that the client has had.
-    places = enumerate(groups, max(start.seconds, 0) + 1)
-    entries = ((Position(number, *place), group_document(aggregate.name, group)) for number, (place, group) in places)
+    numbered = enumerate(groups, max(start.seconds, 0) + 1)
+    entries = (
+        (Position(number, *identity), group_document(aggregate.name, group)) for number, (identity, group) in numbered
+    )
     return {"aggregate": aggregate.name, **_page(counters, "groups", entries, question)}
 
 

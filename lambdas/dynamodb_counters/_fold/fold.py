@@ -18,7 +18,7 @@ from decimal import localcontext
 from typing import TypeAlias
 
 from dynamodb_counters._fold.layouts import GroupKey, GroupRef, ItemLayout, is_split, require_storable_group
-from dynamodb_counters._fold.plan import UNFOLDABLE, Contribution, EarlyError, Plan, Program, Source
+from dynamodb_counters._fold.plan import FOLD_ERRORS, Contribution, EarlyError, Plan, Program, Source
 from dynamodb_counters._fold.records import NEW, OLD, Change, Record, is_erasure, is_expiry, single_image
 from dynamodb_counters._items.chunks import Row, decode_chunk, lost_rows
 from dynamodb_counters._items.conditions import Image
@@ -47,7 +47,7 @@ class Delta:
 
 
 @dataclass(frozen=True, slots=True)
-class Unfoldable:
+class InvalidImage:
     """An image that the declarations `names` (none: all) could not fold; `record` holds no other image."""
 
     sequence: str
@@ -66,7 +66,7 @@ class Folded:
     """One delta per group, what goes to quarantine instead, and how many contributions came too late, or too early."""
 
     deltas: list[Delta] = field(default_factory=list)
-    unfoldable: list[Unfoldable] = field(default_factory=list)
+    invalid: list[InvalidImage] = field(default_factory=list)
     late: int = 0
     early: int = 0
     skipped_types: Counter[str] = field(default_factory=Counter)
@@ -96,14 +96,14 @@ def _negated(added: Iterable[Contribution]) -> list[Contribution]:
 def fold(
     plan: Plan, changes: Iterable[Change], applied_through: AppliedThrough | None = None, limit: float = math.inf
 ) -> Folded:
-    """Fold the changes of one shard, in order, until there are so many deltas and unfoldable images."""
+    """Fold the changes of one shard, in order, until there are so many deltas and invalid images."""
     # With `applied_through`, only those groups, and of each the records after the one that it has applied.
     folding = _Folding(plan, applied_through)
     folded, deltas = folding.folded, folding.deltas
     with localcontext(EXACT):
         for folded.changes, change in enumerate(changes, 1):
             folding.add(change)
-            if len(deltas) + len(folded.unfoldable) >= limit:
+            if len(deltas) + len(folded.invalid) >= limit:
                 break
     folded.deltas = list(deltas.values())
     return folded
@@ -145,7 +145,7 @@ class _Folding:
         failed: dict[str, Exception] = {}
         try:
             contributions = self._evaluate(change, image_name, failed)
-        except UNFOLDABLE as error:
+        except FOLD_ERRORS as error:
             self._leave(change, image_name, reason_of(error), tuple(sorted(change.names or ())))
             return []
         if change.names is not None:
@@ -188,7 +188,7 @@ class _Folding:
     ) -> list[Contribution]:
         try:
             view = source.view(image)
-        except UNFOLDABLE as error:
+        except FOLD_ERRORS as error:
             failed |= {program.layout.name: error for program in programs}
             return []
         if view is None:
@@ -197,7 +197,7 @@ class _Folding:
         for program in programs:
             try:
                 in_time = program.contribute(view, change.created)
-            except UNFOLDABLE as error:
+            except FOLD_ERRORS as error:
                 failed[program.layout.name] = error
                 self.folded.early += isinstance(error, EarlyError)
                 continue
@@ -216,7 +216,7 @@ class _Folding:
             chunk = decode_chunk(images[image_name][CHUNK])
             if is_erasure(change.record):
                 chunk = lost_rows(chunk, decode_chunk(images[NEW][CHUNK]))
-        except UNFOLDABLE as error:
+        except FOLD_ERRORS as error:
             failed |= {program.layout.name: error for program in programs}
             return []
         by_row: list[Program] = []
@@ -268,7 +268,7 @@ class _Folding:
                 self.folded.late += 1
                 return []
             return [(program.layout, group, numbers)]
-        except UNFOLDABLE as error:
+        except FOLD_ERRORS as error:
             # The redrive itself goes to quarantine, to be redriven again once the aggregate is back.
             self._leave(change, NEW, reason_of(error), (name,), change.record)
             return []
@@ -286,7 +286,7 @@ class _Folding:
             # Where none has an entry of its own, one of an earlier delivery may still land there, for the same.
             if change.aside[name][1]:
                 name = f"{name}#{zlib.crc32(repr(names).encode()):08x}"
-        self.folded.unfoldable.append(Unfoldable(change.sequence, name, record, reason, names))
+        self.folded.invalid.append(InvalidImage(change.sequence, name, record, reason, names))
 
     def _add_to_deltas(self, sign: int, contributions: Iterable[Contribution], sequence: str) -> None:
         applied_through, deltas = self._applied_through, self.deltas
@@ -337,7 +337,7 @@ def surplus_of(plan: Plan, changes: Iterable[Change]) -> Names:
         try:
             sources = plan.sources(record["dynamodb"][OLD], is_foreign=change.is_foreign)
             gone = [source for source in sources if is_expiry(record, source.ttl)]
-        except UNFOLDABLE:
+        except FOLD_ERRORS:
             # The fold leaves it to quarantine.
             continue
         names.update(program.layout.name for source in gone for program in source.programs if program.keeps)

@@ -25,7 +25,7 @@ from dynamodb_counters._tiers import TOTAL
 from dynamodb_counters.errors import MalformedImageError
 
 _ZERO: Final = {"N": "0"}
-UNFOLDABLE: Final = (MalformedImageError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+FOLD_ERRORS: Final = (MalformedImageError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """Errors that the compiled functions may raise on an image of any shape."""
 
 Numbers: TypeAlias = tuple[tuple[str, Number], ...]  # To add, each after the attribute's name.
@@ -369,7 +369,7 @@ class Plan:
         if self._is_ours(image[TYPE].get("S", "")):
             return False
         for source in self.blind:
-            with suppress(*UNFOLDABLE):
+            with suppress(*FOLD_ERRORS):
                 if source.view(image) is not None:
                     return True
         return False
@@ -381,7 +381,7 @@ class Plan:
             for program in chain.from_iterable(source.programs for source in self.sources(item)):
                 try:
                     program.contribute(item, created)
-                except UNFOLDABLE as error:
+                except FOLD_ERRORS as error:
                     reasons.append(f"{program.layout.name}: {error}")
         return "; ".join(reasons) or None
 

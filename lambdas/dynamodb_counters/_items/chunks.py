@@ -48,14 +48,14 @@ class Chunk:
     def all_rows(self) -> list[Row]:
         return self.rows_at(range(self.rows))
 
-    def rows_at(self, places: Sequence[int]) -> list[Row]:
-        images: list[dict[str, Any]] = [{} for _ in places]
+    def rows_at(self, numbers: Sequence[int]) -> list[Row]:
+        images: list[dict[str, Any]] = [{} for _ in numbers]
         for name, (kind, cells) in self.columns.items():
-            for image, place in zip(images, places, strict=True):
-                if (cell := cells[place]) is not None:
+            for image, number in zip(images, numbers, strict=True):
+                if (cell := cells[number]) is not None:
                     image[name] = {kind: cell} if kind else cell
         signs: Any = self.signs or "+" * self.rows
-        return [Row(signs[place], image) for image, place in zip(images, places, strict=True)]
+        return [Row(signs[number], image) for image, number in zip(images, numbers, strict=True)]
 
 
 def chunk_key(event_name: str, part: str, start: int, number: int) -> tuple[str, str]:

@@ -21,7 +21,7 @@ from dynamodb_counters._declarations.groups import Given, given, group_key, requ
 from dynamodb_counters._declarations.sources import OURS, EventIdentity
 from dynamodb_counters._fold.fold import folded_alone, sums_of
 from dynamodb_counters._fold.layouts import ItemLayout, group_of_item
-from dynamodb_counters._fold.plan import UNFOLDABLE, Plan
+from dynamodb_counters._fold.plan import FOLD_ERRORS, Plan
 from dynamodb_counters._items import conversions
 from dynamodb_counters._items.chunks import MAX_NUMBER, chunk_bucket, chunk_key, decode_chunk
 from dynamodb_counters._items.conditions import Image, reader, text_reader
@@ -278,7 +278,7 @@ def _images(source: Any, items: Iterable[Item]) -> Iterator[tuple[Image, int]]:
     is_apart = isinstance(source, Aggregate) and not source._longest
     for item in items:
         # What cannot be read, the fold leaves to the quarantine.
-        with suppress(*UNFOLDABLE):
+        with suppress(*FOLD_ERRORS):
             if isinstance(source, Event) and item.get(TYPE, {}).get("S") == source.name + PACK_SUFFIX:
                 rows = (row for row in decode_chunk(item[CHUNK]).all_rows() if row.sign in _SIGNS)
                 yield from (({**row.values, TYPE: {"S": source.name}}, _SIGNS[row.sign]) for row in rows)

@@ -34,7 +34,9 @@ from dynamodb_counters.errors import InvalidArgumentError
 Item: TypeAlias = Mapping[str, Any]
 Values: TypeAlias = Mapping[str, object]
 Lookup: TypeAlias = tuple[ItemLayout, GroupKey]
-Place: TypeAlias = tuple[str, str]  # The key of a group's item; of a group in a page, its digest after an empty text.
+Identity: TypeAlias = tuple[
+    str, str
+]  # The key of a group's item; of a group in a page, its digest after an empty text.
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
 _KEYS_PER_CALL: Final = 100
@@ -256,9 +258,9 @@ class GroupReads:
 
 
 def list_groups(
-    table: Table, aggregate: Aggregate, values: Values, after: Place | None = None, *, scan: bool, consistent: bool
-) -> Iterator[tuple[Place, Group]]:
-    """List groups with their places; by a Scan where the values are not all of a partition key's."""
+    table: Table, aggregate: Aggregate, values: Values, after: Identity | None = None, *, scan: bool, consistent: bool
+) -> Iterator[tuple[Identity, Group]]:
+    """List groups, each after its key; by a Scan where the values are not all of a partition key's."""
     missing = [] if aggregate.pages else [name for name in aggregate._listed_by if name not in values]
     fields = aggregate.fields if missing else aggregate._listed_by
     texts, complete = resolve_group(table, aggregate, values, fields, is_whole=not missing)
@@ -267,7 +269,7 @@ def list_groups(
     start, (first, last) = "" if after is None else after[1], sort_key_range(aggregate)
     if after and not missing and not (_DIGEST.fullmatch(start) if aggregate.pages else first <= start <= last):
         raise InvalidArgumentError("next", start, f"the key of a group of {aggregate.name!r}")
-    rows: Iterable[tuple[Place, Item]]
+    rows: Iterable[tuple[Identity, Item]]
     if aggregate.pages:
         pages = walk(table, aggregate, texts, after=start, consistent=consistent)
         rows = ((("", digest), item) for digest, item in pages)
@@ -281,13 +283,13 @@ def list_groups(
         own = (item for item in items if item.get(TYPE) == {"S": aggregate.name})
         rows = ((identity(item), item) for item in own if item[SK]["S"] > start)
 
-    def groups() -> Iterator[tuple[Place, Group]]:
-        for place, item in rows:
+    def groups() -> Iterator[tuple[Identity, Group]]:
+        for key_pair, item in rows:
             key = layouts.group_of_item(aggregate, item)
             # Other code may have written an item that names the aggregate and has no key of a group.
             group = {} if key is None else dict(zip(aggregate.fields, key, strict=True))
             if key is not None and group.items() >= texts.items():
-                yield place, group_of(aggregate, group, [item], complete)
+                yield key_pair, group_of(aggregate, group, [item], complete)
 
     return groups()
 
@@ -404,8 +406,8 @@ def read_items(table: Table, groups: Sequence[Lookup], *, consistent: bool) -> l
     """Return the items of groups that are there; of a group in a page that is there, what would be its item."""
     keys = [[] if layout.pages else layout.keys(group) for layout, group in groups]
     stored = get_items(table, chain.from_iterable(keys), consistent=consistent)
-    places = [(layout.pages, *layout.address(group)) for layout, group in groups if layout.pages]
-    pages = iter(_pages_at(table, places, consistent=consistent))
+    addresses = [(layout.pages, *layout.address(group)) for layout, group in groups if layout.pages]
+    pages = iter(_pages_at(table, addresses, consistent=consistent))
     items: list[list[Image]] = []
     for (layout, group), own_keys in zip(groups, keys, strict=True):
         own = [stored.get(identity(key), {}) for key in own_keys]
@@ -416,20 +418,20 @@ def read_items(table: Table, groups: Sequence[Lookup], *, consistent: bool) -> l
 
 
 def _pages_at(
-    table: Table, places: Sequence[tuple[PageLayout, str, int]], *, consistent: bool
+    table: Table, addresses: Sequence[tuple[PageLayout, str, int]], *, consistent: bool
 ) -> list[tuple[Page, Image]]:
     """Return the pages of shelves in which hashes lie, with their items; empty ones if there are none."""
     answers, levels = dict[int, tuple[Page, Image]](), PageLevels.of_table(table)
-    while pending := [index for index in range(len(places)) if index not in answers]:
-        pages = {index: levels.locate(places[index][0].name, *places[index][1:]) for index in pending}
-        keys = {index: declared_groups.typed_key(places[index][0].key(page)) for index, page in pages.items()}
+    while pending := [index for index in range(len(addresses)) if index not in answers]:
+        pages = {index: levels.locate(addresses[index][0].name, *addresses[index][1:]) for index in pending}
+        keys = {index: declared_groups.typed_key(addresses[index][0].key(page)) for index, page in pages.items()}
         items = get_items(table, keys.values(), consistent=consistent)
         for index, page in pages.items():
             item = items.get(identity(keys[index]), {})
             consistent |= not item
-            if levels.learn(places[index][0].name, page, item):
+            if levels.learn(addresses[index][0].name, page, item):
                 answers[index] = page, item
-    return [answers[index] for index in range(len(places))]
+    return [answers[index] for index in range(len(addresses))]
 
 
 def walk(
@@ -443,8 +445,8 @@ def walk(
     assert layout is not None
     shared = [key_text(name, values[name]) for name in aggregate._listed_by if name in aggregate._sk_template.fields]
     shelf = layout.shelf(aggregate._pk_template.render(values), shared)
-    place = int(after[: BITS // 4], 16) if after else 0
-    for page in _pages(table, layout, shelf, place, consistent=consistent):
+    start = int(after[: BITS // 4], 16) if after else 0
+    for page in _pages(table, layout, shelf, start, consistent=consistent):
         groups = {layouts.digest_of(item[SK]["S"]): item for item in layout.groups(page)}
         yield from sorted((digest, item) for digest, item in groups.items() if digest > after)
 
@@ -474,22 +476,22 @@ def numbers_of(aggregate: Aggregate, groups: list[Image]) -> dict[str, Number]:
     return {text: number for text, number in numbers.items() if number}
 
 
-def _pages(table: Table, layout: PageLayout, shelf: str, place: int, *, consistent: bool) -> Iterator[Image]:
+def _pages(table: Table, layout: PageLayout, shelf: str, start: int, *, consistent: bool) -> Iterator[Image]:
     is_fresh = consistent
-    while place < _END:
-        [(page, item)] = _pages_at(table, [(layout, shelf, place)], consistent=is_fresh)
+    while start < _END:
+        [(page, item)] = _pages_at(table, [(layout, shelf, start)], consistent=is_fresh)
         if item:
             yield item
         elif not page.is_lost:
             return
-        place = page.end
-        key, last = layout.key(Page(shelf, place % _END)), layout.key(Page(shelf))[SK][:-1] + LAST_CHARACTER
-        for item in query(table, key[PK], (key[SK], last), consistent=consistent) if place < _END else ():
+        start = page.end
+        key, last = layout.key(Page(shelf, start % _END)), layout.key(Page(shelf))[SK][:-1] + LAST_CHARACTER
+        for item in query(table, key[PK], (key[SK], last), consistent=consistent) if start < _END else ():
             following = layout.page_of(item)
-            if following is None or following.first > place:
+            if following is None or following.first > start:
                 break
-            if following.first == place:
+            if following.first == start:
                 yield item
-                place = following.end
+                start = following.end
         # Another partition follows, or a page is missing that is there: its reads were stale.
         is_fresh = True

@@ -73,9 +73,9 @@ class ChunkLog:
         self.key, self.lock, self.chunk_bytes = key, Lock(), event.packed.chunk_bytes
         self.next = 0  # The number after the last chunk known.
         self.is_current = False
-        self.places: dict[bytes, int] = {}  # Number of each event's chunk, or `GONE`.
+        self.chunks: dict[bytes, int] = {}  # Number of each event's chunk, or `GONE`.
         self.wary = 0  # Above 0 if others have written it lately: a look before the next put is worth its price then.
-        self.size = 0  # Events for which it has a place among those that the process remembers.
+        self.size = 0  # Events that it has of those that the process remembers.
         self._table, self._identity = table, EventIdentity(event)
         self._expires_at = closing_time(event, key.start) + KEPT_LONGER
 
@@ -91,7 +91,7 @@ class ChunkLog:
             Limit=_PAGE,
         )
         for item in page["Items"]:
-            place, expected = self.next, self.key.chunk(self.next)[1]
+            number, expected = self.next, self.key.chunk(self.next)[1]
             if item[SK]["S"] != expected:
                 # Only a strongly consistent read shows that a chunk is missing before others.
                 if consistent:
@@ -99,9 +99,9 @@ class ChunkLog:
                 return writers | self.look(consistent=True)
             # Of a chunk that was put, by its columns of the key alone.
             chunk = decode_chunk(item[CHUNK])
-            self.places |= dict.fromkeys(erased_digests(item), GONE)
+            self.chunks |= dict.fromkeys(erased_digests(item), GONE)
             self.append(zip(self._identity.digests(chunk), chunk.signs or "+" * chunk.rows, strict=True))
-            writers[place] = chunk.batch
+            writers[number] = chunk.batch
         self.is_current = "LastEvaluatedKey" not in page
         self.wary = _WARY if writers else max(0, self.wary - 1)
         return writers
@@ -121,12 +121,12 @@ class ChunkLog:
         return {**item, CHUNK: {"B": blob}}
 
     def append(self, rows: Iterable[tuple[bytes, str]]) -> None:
-        self.places |= {digest: self.next if sign == "+" else GONE for digest, sign in rows}
+        self.chunks |= {digest: self.next if sign == "+" else GONE for digest, sign in rows}
         self.next += 1
 
     def values(self, digest: bytes) -> Image | None:
         """Return an event's values as the log has them, which a row takes back; None if it was erased meanwhile."""
-        pk, sk = self.key.chunk(self.places[digest])
+        pk, sk = self.key.chunk(self.chunks[digest])
         item = next(self._table.partition(pk, sk), None)
         if item is None:
             raise BucketHoleError(f"part of the bucket {sk} has expired")
@@ -135,13 +135,13 @@ class ChunkLog:
         if digest in digests:
             return chunk.rows_at([digests.index(digest)])[0].values
         # A later chunk says so to all.
-        self.places[digest] = GONE
+        self.chunks[digest] = GONE
         return None
 
 
 def erased_digests(item: Mapping[str, Any]) -> list[bytes]:
     joined = bytes(item[ERASED]["B"]) if ERASED in item else b""
-    return [joined[place : place + DIGEST_BYTES] for place in range(0, len(joined), DIGEST_BYTES)]
+    return [joined[start : start + DIGEST_BYTES] for start in range(0, len(joined), DIGEST_BYTES)]
 
 
 class ChunkLogs(Remembered):
@@ -162,7 +162,7 @@ class ChunkLogs(Remembered):
         """Drop the logs used longest ago until the rest is small enough, now that one has grown."""
         with self._lock:
             if log := self._logs.get(key):
-                before, log.size = log.size, len(log.places) + _EMPTY_LOG
+                before, log.size = log.size, len(log.chunks) + _EMPTY_LOG
                 self._total += log.size - before
             while self._total > MOST_EVENTS and len(self._logs) > 1:
                 self._total -= self._logs.popitem(last=False)[1].size
@@ -253,9 +253,9 @@ class _Writing:
         return True
 
     def _decide(self) -> None:
-        places, lacking = self._log.places, list[Entry]()
+        chunks, lacking = self._log.chunks, list[Entry]()
         for entry in self._pending:
-            if entry.digest not in places and len(places) + len(lacking) >= MOST_EVENTS:
+            if entry.digest not in chunks and len(chunks) + len(lacking) >= MOST_EVENTS:
                 # Whoever meets the log for the first time has to read it, and to remember it.
                 entry.outcome = Outcome(OutcomeStatus.REJECTED, _FULL_LOG)
             elif (row := self._row(entry)) is not None:
@@ -266,10 +266,10 @@ class _Writing:
         self._pending, self._is_decided = lacking, True
 
     def _row(self, entry: Entry) -> Row | None:
-        place = self._log.places.get(entry.digest)
-        if place is None:
+        number = self._log.chunks.get(entry.digest)
+        if number is None:
             return Row("0" if entry.retracts else "+", entry.values)
-        if place == GONE or not entry.retracts:
+        if number == GONE or not entry.retracts:
             return None
         values = self._log.values(entry.digest)
         return None if values is None else Row("-", values)

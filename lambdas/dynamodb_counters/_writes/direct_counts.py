@@ -73,8 +73,8 @@ def record_once(table: Table, event: Event, values: Mapping[str, Any], declarati
     except (ClientError, BotoCoreError) as error:
         return failed(error)
     folded = fold(Plan(declared), changes_of([inserted(item, table.clock())]))
-    if folded.unfoldable:
-        return Outcome(OutcomeStatus.REJECTED, folded.unfoldable[0].reason)
+    if folded.invalid:
+        return Outcome(OutcomeStatus.REJECTED, folded.invalid[0].reason)
     item[TYPE] = {"S": event.name + schema.ONCE_SUFFIX}
     if declared:
         # A later correction or deletion takes back exactly what has counted it.

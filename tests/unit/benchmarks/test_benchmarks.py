@@ -1,4 +1,4 @@
-"""The cost of a month, as replayed and on its page; benchmarks end, with a verdict on every goal."""
+"""The cost of a month, as replayed and on its page; benchmarks end, with a result for every goal."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_every_goal_that_is_not_met_stands_on_the_page() -> None:
 
 
 @pytest.mark.night
-def test_every_section_ends_and_every_goal_has_a_verdict(report: dict[str, Any]) -> None:
+def test_every_section_ends_and_every_goal_has_a_result(report: dict[str, Any]) -> None:
     assert report["failed"] == {}
     assert len(report["goals"]) > 15
     for goal in report["goals"].values():

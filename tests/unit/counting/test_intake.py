@@ -67,7 +67,7 @@ def test_an_entry_is_counted_by_the_declarations_it_waits_for() -> None:
     folded = fold(Plan((_A, _B, _C)), [change])
 
     assert [(delta.layout.name, delta.measures) for delta in folded.deltas] == [("a", {"n": -1}), ("c", {"n": -1})]
-    [again] = folded.unfoldable
+    [again] = folded.invalid
     assert (again.entry_id, again.names) == (f"{20:040}#OldImage", ("gone",))
 
 
@@ -85,7 +85,7 @@ def test_a_spoiled_entry_is_kept(attribute: str, spoiled: dict[str, Any]) -> Non
     folded = fold(_PLAN, intake([entry, _held(5)]))
 
     assert [(delta.layout.name, int(delta.last)) for delta in folded.deltas] == [("a", 5)]
-    [kept] = folded.unfoldable
+    [kept] = folded.invalid
     assert (kept.record, kept.entry_id) == (entry, f"{4:040}#NewImage")
     if attribute == RECORD:
         assert read_quarantine_item(entry["dynamodb"]["NewImage"]).content in ({}, {"dynamodb": 7})

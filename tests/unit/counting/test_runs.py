@@ -192,12 +192,12 @@ def test_a_score_that_differs_from_its_measure_is_drift_though_events_may_have_e
     shops = Aggregate("shops", SALE, by="shop", measures={"total": measure}, ranking=ranking)
     missing = {name: number for name, number in (("total", total), (SCORE, score)) if number}
 
-    verdicts = list(judge(shops, missing, may_exceed=True, is_gone=False))
+    statuses = list(judge(shops, missing, may_exceed=True, is_gone=False))
 
-    certain = [numbers.get(SCORE, 0) for verdict, _, numbers in verdicts if verdict == "drifted"]
+    certain = [numbers.get(SCORE, 0) for status, _, numbers in statuses if status == "drifted"]
     lost = total if isinstance(measure, Count) and total > 0 else 0
     assert sum(certain) == score - total + lost
-    found = [numbers for *_, numbers in verdicts]
+    found = [numbers for *_, numbers in statuses]
     assert {name: sum(numbers.get(name, 0) for numbers in found) for name in missing} == missing
     assert all(all(numbers.values()) for numbers in found)
 

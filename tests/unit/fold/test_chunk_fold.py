@@ -82,10 +82,10 @@ def test_columns_count_what_rows_do_and_leave_to_quarantine_what_they_do(rows: l
     packed, alone = _fold(_PLAIN, [record(1, _chunk(_SALE, rows))]), _fold(_PLAIN, _alone(_SALE, rows))
 
     assert _totals(packed) == _totals(alone)
-    assert [(entry.names, entry.reason) for entry in packed.unfoldable] == [
-        (entry.names, entry.reason) for entry in alone.unfoldable
+    assert [(entry.names, entry.reason) for entry in packed.invalid] == [
+        (entry.names, entry.reason) for entry in alone.invalid
     ]
-    assert len({entry.entry_id for entry in packed.unfoldable}) == len(packed.unfoldable)
+    assert len({entry.entry_id for entry in packed.invalid}) == len(packed.invalid)
 
 
 @given(declared(), st.lists(st.builds(_row, st.just("+"), values), min_size=1, max_size=5))
@@ -104,7 +104,7 @@ def test_a_chunk_that_cannot_be_read_is_quarantined_whole() -> None:
 
     folded = _fold(_PLAIN, [record(1, spoiled), record(2, image("sale", shop="a", till="1", price=1, tax=0, at=NOW))])
 
-    [entry] = folded.unfoldable
+    [entry] = folded.invalid
     assert entry.record["dynamodb"]["NewImage"] == spoiled
     assert "the chunk cannot be read" in entry.reason
     assert folded.deltas
@@ -117,7 +117,7 @@ def test_a_batch_is_cut_where_many_events_cannot_be_folded() -> None:
     folded = fold(Plan(_PLAIN), changes_of(records), limit=250)
 
     assert folded.changes == 3
-    assert len(folded.unfoldable) == 300
+    assert len(folded.invalid) == 300
 
 
 @given(st.lists(st.builds(_row, _signs, _sales), min_size=1, max_size=30), st.data())
@@ -138,7 +138,7 @@ def _nonzero(folded: Folded) -> dict[Any, dict[str, Any]]:
 def test_a_row_in_quarantine_is_kept_no_longer_than_its_chunk() -> None:
     chunk = {**_chunk(_SALE, [_row("+", {"shop": "a", "till": "1"})]), "ttl": {"N": "99"}}
 
-    entries = _fold(_PLAIN, [record(1, chunk)]).unfoldable
+    entries = _fold(_PLAIN, [record(1, chunk)]).invalid
 
     assert [entry.record["dynamodb"]["NewImage"]["ttl"] for entry in entries] == [{"N": "99"}]
 
@@ -167,7 +167,7 @@ def _single(sale: dict[str, str]) -> Image:
 def _entries(folded: Folded) -> list[Image]:
     return [
         quarantine_item(quarantine_key("s", one.entry_id), "", {"record": pack(one.record)}, one.names, NOW)
-        for one in folded.unfoldable
+        for one in folded.invalid
     ]
 
 
@@ -206,7 +206,7 @@ def test_what_is_aside_counts_once_it_is_redriven(
 
     again = fold(_MENDED, _again(records, entries))
 
-    assert again.unfoldable == []
+    assert again.invalid == []
     assert _sums(again, fold(_MENDED, _redriven(entries))) == _sums(fold(_MENDED, changes_of(records)))
 
 
@@ -218,8 +218,8 @@ def test_what_the_code_cannot_count_itself_waits_for_its_own_declarations() -> N
     left = fold(stricter, _again(records, entries))
     after = fold(stricter, _again(records, entries + _entries(left)))
 
-    assert ([one.names for one in left.unfoldable], left.deltas) == ([("all",)], [])
-    assert after.unfoldable == []
+    assert ([one.names for one in left.invalid], left.deltas) == ([("all",)], [])
+    assert after.invalid == []
 
 
 def test_an_entry_is_of_the_declarations_it_names_or_of_all_unless_its_names_are_malformed() -> None:
@@ -235,9 +235,9 @@ def test_an_entry_is_of_the_declarations_it_names_or_of_all_unless_its_names_are
 
 def test_what_is_left_has_the_entry_that_an_earlier_delivery_may_still_put() -> None:
     records = [record(1, {**image("sale", shop="a"), **_MUCH})]
-    [first] = fold(_FORMER, changes_of(records)).unfoldable
+    [first] = fold(_FORMER, changes_of(records)).invalid
     other = quarantine_item(quarantine_key("s", f"{1:040}#NewImage#0badcafe"), "", {}, ("all",), NOW)
 
-    [again] = fold(_FORMER, _again(records, [other])).unfoldable
+    [again] = fold(_FORMER, _again(records, [other])).invalid
 
     assert (again.entry_id, again.names) == (first.entry_id, ("sums",))

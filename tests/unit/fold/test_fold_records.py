@@ -37,7 +37,7 @@ def _view(url: str = "/", size: int = 1, at: int = NOW) -> Image:
 
 def _measures(records: list[Record], *declarations: Any) -> dict[Any, Any]:
     folded = fold(Plan(declarations or (_VIEWS, _LIVE, _BIG)), changes_of(records))
-    assert not folded.unfoldable
+    assert not folded.invalid
     return {delta.ref: delta.measures for delta in folded.deltas}
 
 
@@ -168,16 +168,16 @@ def test_a_malformed_image_waits_for_those_that_cannot_fold_it(kind: str, place:
     folded = fold(_PLAN, changes_of([around[0], malformed, around[1]]))
 
     sides = [side for side, image in (("NewImage", new), ("OldImage", old)) if image is bad]
-    assert [(int(held.sequence), held.image_name) for held in folded.unfoldable] == [(2, side) for side in sides]
-    [names] = {held.names for held in folded.unfoldable}
-    for held in folded.unfoldable:
-        assert all(f"{name}: " in held.reason for name in names)
-        assert [name for name in ("NewImage", "OldImage") if name in held.record["dynamodb"]] == [held.image_name]
+    assert [(int(entry.sequence), entry.image_name) for entry in folded.invalid] == [(2, side) for side in sides]
+    [names] = {entry.names for entry in folded.invalid}
+    for entry in folded.invalid:
+        assert all(f"{name}: " in entry.reason for name in names)
+        assert [name for name in ("NewImage", "OldImage") if name in entry.record["dynamodb"]] == [entry.image_name]
     for declaration in _DECLARATIONS:
         # As if there were no other. The other image of the record counts as it would alone.
         counted = also if not names or declaration.name in names else [malformed]
         alone = fold(Plan((declaration,)), changes_of([around[0], *counted, around[1]]))
-        assert not alone.unfoldable
+        assert not alone.invalid
         assert _contents(folded.deltas, declaration.name) == _contents(alone.deltas, declaration.name)
     for delta in folded.deltas:
         assert delta.layout.key(delta.group, "shard")
@@ -193,14 +193,14 @@ def test_a_record_without_images_goes_to_quarantine(change: dict[str, Any]) -> N
 
     folded = fold(_PLAN, changes_of([bare, record(3, _GOOD)]))
 
-    assert [int(held.sequence) for held in folded.unfoldable] == [2]
+    assert [int(entry.sequence) for entry in folded.invalid] == [2]
     assert all(delta.measures for delta in folded.deltas)
 
 
 def test_images_that_the_filter_leaves_out_need_not_be_well_formed() -> None:
     plan = Plan((Aggregate("s", _VIEW, pk="S", sk="S", measures={"b": Sum("bytes")}, where=Attr("bytes").ge(0)),))
 
-    assert fold(plan, changes_of([record(1, _without("bytes"))])).unfoldable == []
+    assert fold(plan, changes_of([record(1, _without("bytes"))])).invalid == []
 
 
 _HISTORY_PLAN = Plan(
@@ -298,11 +298,11 @@ def test_a_group_is_as_long_as_its_item_can_afford(declared: Any, character: str
     kept = _fold(declared, _tagged(longest, tags=1))
     refused = _fold(declared, _tagged(tags=1), _tagged(longest + "x" * 10, tags=1), _tagged(tags=1))
 
-    assert (len(kept.deltas) > 0, kept.unfoldable) == (True, [])
-    [held] = refused.unfoldable
-    assert "invalid group" in held.reason
-    assert f"expected at most {MAX_GROUP_BYTES} bytes" in held.reason
-    assert len(held.reason) < 500
+    assert (len(kept.deltas) > 0, kept.invalid) == (True, [])
+    [entry] = refused.invalid
+    assert "invalid group" in entry.reason
+    assert f"expected at most {MAX_GROUP_BYTES} bytes" in entry.reason
+    assert len(entry.reason) < 500
     assert all(max(map(len, map(str, delta.group)), default=0) < 50 for delta in refused.deltas)
 
 
@@ -311,7 +311,7 @@ def test_a_delta_quarantined_before_the_limit_returns_to_quarantine() -> None:
 
     folded = fold(Plan((_BY_URL,)), [Change(record(1, _tagged()), delta=delta)])
 
-    assert (folded.deltas, len(folded.unfoldable)) == ([], 1)
+    assert (folded.deltas, len(folded.invalid)) == ([], 1)
 
 
 def test_an_image_touches_as_many_groups_as_declared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,12 +321,11 @@ def test_an_image_touches_as_many_groups_as_declared(monkeypatch: pytest.MonkeyP
     folded = _fold(declared, _tagged(tags=1, cats=13), _tagged(tags=2, cats=2))
 
     assert len(folded.deltas) == 4
-    [held] = folded.unfoldable
-    assert "invalid group 'tags[]', 'cats[]': expected at most 12 groups of 'by_tags' per item, found 13" in held.reason
+    assert "'tags[]', 'cats[]': expected at most 12 groups of 'by_tags' per item, found 13" in folded.invalid[0].reason
     # 36 million are refused before they are made.
     monkeypatch.delattr(contributions, "product")
     folded = _fold(_BY_TAGS, _tagged(tags=6_000, cats=6_000))
-    assert (folded.deltas, len(folded.unfoldable)) == ([], 1)
+    assert (folded.deltas, len(folded.invalid)) == ([], 1)
 
 
 def test_a_correction_of_many_groups_is_compared_in_no_time() -> None:

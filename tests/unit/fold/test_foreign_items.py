@@ -31,7 +31,7 @@ def order(pk: str = "CUSTOMER#ann", sk: str = "ORDER#mon#1", **more: Any) -> dic
 
 def counted(declaration: Declaration, *records: dict[str, Any], is_foreign: bool = True) -> dict[Any, Any]:
     folded = fold(Plan((declaration,)), [Change(one, is_foreign=is_foreign) for one in records])
-    assert folded.unfoldable == []
+    assert folded.invalid == []
     return {delta.group: delta.measures for delta in folded.deltas if any(delta.measures.values())}
 
 
@@ -63,7 +63,7 @@ def test_other_text_is_no_number(text: str) -> None:
     source = Items("i", pk="N#{n}", keys=TableKeys("id"))
     plan = Plan((Aggregate("a", source, pk="A", sk="S", measures={"sum": Sum("n")}),))
     folded = fold(plan, [Change(record(1, {"id": {"S": f"N#{text}"}}), is_foreign=True)])
-    assert [image.reason for image in folded.unfoldable] == ["a: attribute 'n' is not a number"]
+    assert [image.reason for image in folded.invalid] == ["a: attribute 'n' is not a number"]
 
 
 def test_fields_come_before_attributes_and_keys_of_another_type_do_not_match() -> None:

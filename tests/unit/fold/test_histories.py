@@ -180,4 +180,4 @@ def test_the_door_refuses_exactly_what_the_fold_would_quarantine(some: dict[str,
         except InvalidArgumentError:
             continue
         folded = fold(_DOOR_PLAN, changes_of([inserted(item, NOW)]))
-        assert (_DOOR_PLAN.refusal(item, NOW) is None) == (folded.unfoldable == [])
+        assert (_DOOR_PLAN.refusal(item, NOW) is None) == (folded.invalid == [])

@@ -54,8 +54,8 @@ def test_an_event_counts_in_all_tiers_until_its_finest_bucket_is_over(
 
     assert [delta.group[-2] for delta in kept.deltas] == [tier.letter for tier in window._kept_tiers]
     assert {delta.measures["total"] for delta in kept.deltas} == {1}
-    assert (kept.late, kept.unfoldable, gone.deltas, gone.late) == (0, [], [], 1 - len(reasons))
-    assert [re.findall("too late", image.reason) for image in gone.unfoldable] == [reasons] * len(reasons)
+    assert (kept.late, kept.invalid, gone.deltas, gone.late) == (0, [], [], 1 - len(reasons))
+    assert [re.findall("too late", image.reason) for image in gone.invalid] == [reasons] * len(reasons)
 
 
 @pytest.mark.parametrize("precision", [precision for precision, _ in _FINEST])
@@ -66,8 +66,8 @@ def test_an_event_from_beyond_the_tolerance_counts_in_no_tier(precision: timedel
 
     assert {delta.measures["total"] for delta in fold(window, [(limit, 1)], _MAY).deltas} == {1}
     refused = fold(window, [(limit + 1, 1)], _MAY)
-    assert (refused.deltas, len(refused.unfoldable)) == ([], 1)
-    assert "future" in refused.unfoldable[0].reason
+    assert (refused.deltas, len(refused.invalid)) == ([], 1)
+    assert "future" in refused.invalid[0].reason
 
 
 def test_a_sum_of_zero_makes_no_bucket() -> None:
@@ -170,6 +170,6 @@ def test_a_member_has_what_came_in_time(history: list[tuple[int, tuple[str, int]
 def test_a_record_without_a_time_cannot_be_judged(declared: Any) -> None:
     [kind] = {part.source.name for part in flatten([declared])[:1]}
     made = record(1, image(kind, customer="c", at=START, client="ann"), created=None)
-    [unfoldable] = fold_changes(Plan(flatten([declared])), changes_of([made])).unfoldable
+    [refused] = fold_changes(Plan(flatten([declared])), changes_of([made])).invalid
 
-    assert "ApproximateCreationDateTime" in unfoldable.reason
+    assert "ApproximateCreationDateTime" in refused.reason

@@ -14,7 +14,7 @@ from simulation.memory.client_errors import failure
 from simulation.world import World
 from tests.exactly_once.test_run_commands import verified, work
 from tests.exactly_once.test_runs import REVENUE, Orders
-from tests.exactly_once.test_verdicts import VIEWS, Site
+from tests.exactly_once.test_verification import VIEWS, Site
 from tests.unit.handlers.conftest import Load, Metered
 
 __all__ = ["verified"]

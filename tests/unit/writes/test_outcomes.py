@@ -14,12 +14,7 @@ from unittest.mock import Mock
 
 import pytest
 from boto3.dynamodb.types import TypeSerializer
-from botocore.exceptions import (
-    ConnectTimeoutError,
-    EndpointConnectionError,
-    NoCredentialsError,
-    ReadTimeoutError,
-)
+from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, NoCredentialsError, ReadTimeoutError
 from hypothesis import given
 from hypothesis import strategies as st
 

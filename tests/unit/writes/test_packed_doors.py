@@ -335,7 +335,7 @@ def test_logs_used_longest_ago_are_forgotten_and_read_again(
     for some in views:
         counters.accept_many(_SMALL_VIEW, some)
         logs = ChunkLogs.of_table(counters._table)
-        assert logs._total == sum(len(log.places) + 8 for log in logs._logs.values()) <= _MOST
+        assert logs._total == sum(len(log.chunks) + 8 for log in logs._logs.values()) <= _MOST
     again = counters.accept_many(_SMALL_VIEW, [view for some in views for view in some])
     assert {outcome.status for outcome in again} == {"duplicate"}
 

@@ -1,4 +1,4 @@
-"""Verdicts on groups: exact, drifted, unknown, waits. What has gone leaves a group with more than its sources."""
+"""Statuses on groups: exact, drifted, unknown, waits. What has gone leaves a group with more than its sources."""
 
 from __future__ import annotations
 
@@ -198,14 +198,14 @@ def test_expired_items_make_a_group_no_smaller() -> None:
     for name in ("views", "weight"):
         site.spoil(VIEWS, name, -20, url="/")
     told = site.verify().differences
-    assert [(each.name, each.verdict, dict(each.missing)) for each in told] == [
+    assert [(each.name, each.status, dict(each.missing)) for each in told] == [
         ("heavy", "drifted", {"mean.count": 4, "sizes.0": 4}),
         ("heavy", "unknown", {"mean.sum": 1}),
         ("views", "drifted", {"views": 17}),
         ("views", "unknown", {"weight": 14}),
     ]
     reason = "at least so much: events may have expired, or been erased, that it counted, too"
-    assert {each.reason for each in told if each.verdict == "drifted"} == {reason}
+    assert {each.reason for each in told if each.status == "drifted"} == {reason}
     # A group that is gone has lost all there is.
     site.delete(site.group_item(VIEWS, url="/"))
     assert site.missing()[-1] == ("drifted", {"views": 4, "weight": 8})
@@ -237,7 +237,7 @@ def test_scores_are_verified_and_repaired_on_their_own(spoiled: dict[str, int]) 
     for name, by in spoiled.items():
         site.spoil(RANKED, name, by, url="/")
     missing, verifying = {name: -by for name, by in spoiled.items()}, site.verify()
-    assert [(each.verdict, each.missing) for each in verifying.differences] == [("drifted", missing)]
+    assert [(each.status, each.missing) for each in verifying.differences] == [("drifted", missing)]
     assert verifying.repair() == (1, 0)
     assert site.missing() == []
     [item] = [item for item in site.table.items() if "_score" in item]
@@ -306,7 +306,7 @@ def test_counts_of_a_transaction_just_now_are_no_drift_and_not_repaired(
     """The transaction counts once the log has passed the scan, and its record comes later."""
     jobs.spoil(JOBS, "jobs", spoiled)
     interrupt(monkeypatch, Verification, "_finish", lambda: jobs.counters.record_once(JOB, {"id": 1}, [JOBS]))
-    found = [(each.verdict, each.reason) for each in jobs.verify().differences]
+    found = [(each.status, each.reason) for each in jobs.verify().differences]
     assert found == ([("unknown", CHANGED_MEANWHILE)] if spoiled else [])
 
 
