@@ -34,7 +34,7 @@ _LIST: Final = "_counters_declarations"
 
 
 def is_import(table: dynamodb.ITable) -> bool:
-    """Whether the app does not define the table."""
+    """Return whether the app does not define the table."""
     return not isinstance(table.node.default_child, dynamodb.CfnGlobalTable | dynamodb.CfnTable)
 
 

@@ -105,7 +105,7 @@ class LivePage:
         require_route("beacon_path", self.beacon_path)
 
     def _settings(self) -> str:
-        """The page's configuration as JSON."""
+        """Return the page's configuration as JSON."""
         settings: dict[str, object] = {
             "title": self.title,
             "total": {"aggregate": self.total.name, "measure": _first(self.total)},

@@ -171,7 +171,7 @@ class StreamAggregator(StreamReader):
         self._declarations.add(declarations=aggregates)
 
     def metric_iterator_age(self, **props: Any) -> cloudwatch.Metric:
-        """How far counting lags behind the events, in milliseconds; at 23 hours Lambda gives up on records."""
+        """Return how far counting lags behind the events, in milliseconds; at 23 hours Lambda gives up on records."""
         return self.function.metric("IteratorAge", **{"statistic": "Maximum", **props})
 
     def metric_uncounted(self, **props: Any) -> cloudwatch.Metric:

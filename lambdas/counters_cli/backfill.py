@@ -298,7 +298,7 @@ class Backfill(Emptying, Runner):
                 raise BackfillError(self._dropped.format(self.run))
 
     def _deltas(self, plan: Plan, sums: runner.Totals, part: int, parts: int) -> list[Delta]:
-        """Deltas of groups, as one record of a shard of the backfill's own: later than those of all runs before."""
+        """Return deltas of groups, as one record of a shard of the backfill's own, later than those of earlier runs."""
         begin, step, now = self.state.run.since * _PARTS, _PARTS // parts, self.now()
         first, last = padded(str(begin + part * step + 1)), padded(str(begin + (part + 1) * step))
         deltas = [Delta(plan.programs[ref[0]].layout, ref[1], first, last, sums[ref]) for ref in sums]

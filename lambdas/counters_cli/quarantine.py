@@ -130,4 +130,4 @@ def _act(
 
 @click.group(commands=[list_command, redrive, discard])
 def quarantine() -> None:
-    """Records that could not be counted: list and show them, redrive them, or discard them."""
+    """List, show, redrive or discard records that could not be counted."""

@@ -166,7 +166,7 @@ class Committer:
         return [*answered, *self._table.side_by_side(partial(self._write, part), alone)]
 
     def _is_recent(self, item: ItemDelta, part: Part) -> bool:
-        """Whether an item is there for all that is known, and need not be looked at."""
+        """Return whether an item is there for all that is known, and need not be looked at."""
         if self._once is None or item.page is not None or not fits(*item.deltas[0].measures.values()):
             return False
         key = item.layout.key(item.deltas[0].group, part.watermark.shard)
@@ -571,7 +571,7 @@ class Checkpoints:
 
 
 def _saves_a_unit(item: Mapping[str, Any], watermarks: Collection[str]) -> bool:
-    """Whether an item that is at its next write unit, or nearly, would be a unit smaller without the watermarks."""
+    """Return whether an item at, or nearly at, its next write unit is a unit smaller without the watermarks."""
     # A page that is too large splits, and never grows together again.
     if len(watermarks) < (1 if schema.VERSION in item else PRUNED_AT):
         return False

@@ -115,7 +115,7 @@ class CountedNames:
         return entries[:MOST_NAMES]
 
     def _lacks_past(self, name: str) -> bool:
-        """Whether the stream of the table, or of the source table, lacks what was there before, or is too old."""
+        """Return whether the stream of the table, or of the source table, lacks earlier records, or is too old."""
         try:
             table = self._table.client.describe_table(TableName=name)["Table"]
         except ClientError:

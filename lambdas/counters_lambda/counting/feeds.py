@@ -261,7 +261,7 @@ class SourceTable(Source):
         return f"@{self.table.name.rpartition('/')[2]}"
 
     def has(self, shard: str) -> bool:
-        """Whether a shard, as the aggregator calls it, is of this table."""
+        """Return whether a shard, as the aggregator calls it, is of this table."""
         return shard.endswith(self._suffix)
 
     def shards(self) -> list[Shard]:
@@ -269,7 +269,7 @@ class SourceTable(Source):
         return [Shard(shard.id + end, shard.parent and shard.parent + end, shard.is_open) for shard in shards]
 
     def has_more(self, shard: str, logged: str, since: float, until: float) -> bool:
-        """Whether a shard holds records of a time that come after the last one logged."""
+        """Return whether a shard holds records of a time that come after the last one logged."""
         # The stream forgets a shard after a day.
         with suppress(self.stream.client.exceptions.ResourceNotFoundException):
             for record in self.stream.records(shard.removesuffix(self._suffix), logged.lstrip("0")):
@@ -292,7 +292,7 @@ class Feeds(NamedTuple):
         return stream.records(shard.partition("@")[0], after.lstrip("0"))
 
     def is_foreign(self, shard: str) -> bool | None:
-        """Whether a shard is of the source table, as of a `Change`."""
+        """Return whether a shard is of the source table, as of a `Change`."""
         return None if self.source is None else self.source.has(shard)
 
     def origins(self, table: Table) -> Origins:
@@ -304,7 +304,7 @@ class Feeds(NamedTuple):
 
 
 def is_emulated(described: Mapping[str, Any]) -> bool:
-    """Whether DescribeTable's answer is of the emulator in which all processes have one clock."""
+    """Return whether DescribeTable's answer is of the emulator in which all processes have one clock."""
     return EMULATOR_HEADER in described.get("ResponseMetadata", {}).get("HTTPHeaders", {})
 
 

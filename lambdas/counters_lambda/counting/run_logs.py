@@ -77,7 +77,7 @@ def scan_partition(run: str, segment: int) -> str:
 
 
 def is_bookkeeping(image: Image) -> bool:
-    """Whether an item is of the table's own bookkeeping, a run's pages among it."""
+    """Return whether an item is of the table's own bookkeeping, a run's pages among it."""
     return image.get(schema.TYPE, {}).get("S") == schema.CHECKPOINT
 
 
@@ -227,7 +227,7 @@ def logged(run: Run, plan: Plan, changes: Iterable[Change], invalid: list[Invali
 
 
 def is_filled(run: Run, item: Image) -> bool:
-    """Whether a run fills an item's group: it began after the cut, and had contributed nothing before."""
+    """Return whether a run fills an item's group: it began after the cut, and had contributed nothing before."""
     return run.kind == "backfill" and item.get(schema.TYPE, {}).get("S") in run.names
 
 
@@ -238,13 +238,13 @@ def _type_of(change: Change) -> str:
 
 
 def _is_beat(run: str, change: Change) -> bool:
-    """Whether a change is of one of a run's heartbeats, by which the shards show how far they are."""
+    """Return whether a change is of one of a run's heartbeats, by which the shards show how far they are."""
     pk = change.record["dynamodb"].get("Keys", {}).get(schema.PK, {}).get("S", "")
     return not change.is_foreign and pk.startswith(f"{schema.RUN_PREFIX}{run}{_BEAT}")
 
 
 def is_past(table: Table, run: str, since: float, origin: Origin) -> bool:
-    """Whether a record lies after a run's cut, or was put aside by the run itself."""
+    """Return whether a record lies after a run's cut, or was put aside by the run itself."""
     if origin.shard.startswith(found_by("")):
         return origin.shard == found_by(run)  # What a run has met at its cut waits for what that run has filled alone.
     if abs(origin.created - since) < SKEW and (cut := table.read_item(_cut_key(run, origin.shard))):

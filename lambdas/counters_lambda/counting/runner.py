@@ -366,7 +366,7 @@ class Runner(Work, ABC):
         return run
 
     def _same_shards(self) -> bool:
-        """Whether no shard began near the cut, where the clocks of two shards could disagree about it."""
+        """Return whether no shard began near the cut, where the clocks of two shards could disagree about it."""
         before = set(self.state.lineage.parents)
         self.state.lineage.meet(self.feeds.shards())
         return set(self.state.lineage.parents) == before
@@ -443,7 +443,7 @@ class Runner(Work, ABC):
             self.table.sleep(_POLL)
 
     def _has_passed(self, shard: str) -> bool:
-        """Whether the last page of a shard's log is from after the scan, or the shard has nothing else."""
+        """Return whether the last page of a shard's log is from after the scan, or the shard has nothing else."""
         pages, source, end = self._pages(), self.feeds.source, self.state.ended_at + self.feeds.clocks
         if source is not None and source.has(shard) and self.now() > end:
             logged = [page["last"]["S"] for page in pages.last_logged(shard, _LAST_PAGES)]

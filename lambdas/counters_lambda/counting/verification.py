@@ -89,7 +89,7 @@ def judge(
 
 
 def _grows(declaration: Declaration, attribute: str) -> bool:
-    """Whether no item adds less than nothing to an attribute."""
+    """Return whether no item adds less than nothing to an attribute."""
     if isinstance(declaration, Window):
         return isinstance(declaration.measure, Count)
     if attribute == SCORE:
@@ -323,7 +323,7 @@ class Verification(Runner):
         return {name: number for name, number in sorted(missing.items()) if number and name not in late}
 
     def _is_beyond(self, layout: ItemLayout, group: GroupKey) -> bool:
-        """Whether it is unknown by now what a group must hold, as its retention is over, or that of its source."""
+        """Return whether nothing shows what a group must hold: its retention is over, or that of its source."""
         now, expires_at, declaration = self.now(), layout.expires_at(group), layout.declaration
         source, fields = declaration.source, declaration.fields
         # The scan took for late what had been counted in time.

@@ -55,12 +55,12 @@ class Message:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing of it may succeed later."""
+        """Return whether nothing of it may succeed later."""
         return all(outcome.status != OutcomeStatus.FAILED for outcome in self.outcomes)
 
     @property
     def dead(self) -> list[int]:
-        """Indexes of the outcomes of what is neither accepted nor a duplicate."""
+        """Return the indexes of the outcomes of what is neither accepted nor a duplicate."""
         accepted = (OutcomeStatus.ACCEPTED, OutcomeStatus.DUPLICATE)
         return [index for index, outcome in enumerate(self.outcomes) if outcome.status not in accepted]
 

@@ -76,7 +76,7 @@ class Distribution:
         return sum(self.bins.values())
 
     def p(self, share: float) -> Decimal | None:
-        """The least value that so large a share of all values does not exceed; None if there are no values.
+        """Return the least value that so large a share of all values does not exceed; None if there are no values.
 
         Parameters
         ----------

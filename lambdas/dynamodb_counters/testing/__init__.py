@@ -61,7 +61,7 @@ class TestClock:
         self._seconds, self._expire = now.timestamp(), expire
 
     def __call__(self) -> float:
-        """Seconds since 1970."""
+        """Return the time in seconds since 1970."""
         return self._seconds
 
     @property
