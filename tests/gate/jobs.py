@@ -80,8 +80,8 @@ class Calls:
             patch.setattr(_metering, "add_metrics", _add_all)
             yield
         documents = [json.loads(line) for line in log.getvalue().splitlines() if line.startswith("{")]
-        directives = [one for document in documents for one in document.get("_aws", {}).get("CloudWatchMetrics", ())]
-        self.metrics |= {metric["Name"] for one in directives for metric in one["Metrics"]}
+        directives = [item for document in documents for item in document.get("_aws", {}).get("CloudWatchMetrics", ())]
+        self.metrics |= {metric["Name"] for item in directives for metric in item["Metrics"]}
 
 
 def _list_bucket(client: Bucket, note: Hook, operation: str, **request: Any) -> Any:
@@ -104,7 +104,7 @@ def _of_dynamodb(action: str, request: Mapping[str, Any]) -> Iterable[Permission
     https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazondynamodb.html
     """
     if action == "TransactWriteItems":
-        for kind, write in ((kind, write) for one in request["TransactItems"] for kind, write in one.items()):
+        for kind, write in ((kind, write) for item in request["TransactItems"] for kind, write in item.items()):
             yield "ConditionCheckItem" if kind == "ConditionCheck" else f"{kind}Item", write["TableName"]
     elif action == "BatchGetItem":
         yield from ((action, table) for table in request["RequestItems"])
@@ -155,8 +155,8 @@ def run(template: Template, function: Resource) -> Calls:
     if handler == "verifier":
         verify(calls)
         return calls
-    given = variables(function)
-    environment = {name: value if isinstance(value, str) else template.named(value) for name, value in given.items()}
+    values = variables(function)
+    environment = {name: value if isinstance(value, str) else template.named(value) for name, value in values.items()}
     table, queues = table_of(calls), defaultdict[str, Queue](lambda: Queue(time.time))
     services = {
         "events": calls.note("events", Bus()),
@@ -165,7 +165,7 @@ def run(template: Template, function: Resource) -> Calls:
     }
     with calls.logged(), pytest.MonkeyPatch.context() as patch:
         # Pauses between tries are none of our business.
-        defaults = tuple(_no_pause if one is time.sleep else one for one in Table.__init__.__defaults__ or ())
+        defaults = tuple(_no_pause if value is time.sleep else value for value in Table.__init__.__defaults__ or ())
         patch.setattr(Table.__init__, "__defaults__", defaults)
         # The second process knows nothing of what the first one has done, and does some of it for that reason.
         for process in range(2):
@@ -219,7 +219,7 @@ def _image(number: int, **more: Any) -> Any:
 
 
 def _batch(first: int, *images: Any, shard: str) -> dict[str, Any]:
-    records = [record(number, one, created=time.time()) for number, one in enumerate(images, start=first)]
+    records = [record(number, item, created=time.time()) for number, item in enumerate(images, start=first)]
     return {"Records": records, "shardId": shard, "isFinalInvokeForWindow": False, "state": {}}
 
 
@@ -228,7 +228,7 @@ def events_of_rules(template: Template, function: Resource) -> Iterator[dict[str
 
     https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-events.html
     """
-    for rule in template.each("Events::Rule"):
+    for rule in template.instances("Events::Rule"):
         for target in rule["Targets"] or ():
             if template.invoked(target["Arn"]) is not function:
                 continue
@@ -261,8 +261,8 @@ def consume(invoke: Invoke, calls: Calls, rules: list[dict[str, Any]], process: 
 
 def _message(number: int, body: str) -> dict[str, Any]:
     now = time.time()
-    taken = {"taken": {"DataType": "Number", "StringValue": str(int(now))}}
-    return Message(str(number), body, taken, now, now, receives=1).record()
+    attributes = {"taken": {"DataType": "Number", "StringValue": str(int(now))}}
+    return Message(str(number), body, attributes, now, now, receives=1).record()
 
 
 def receive(invoke: Invoke, calls: Calls, rules: list[dict[str, Any]], process: int) -> None:
@@ -322,7 +322,7 @@ def verify(calls: Calls) -> None:
 
     client.describe_table = described
     named = {"table": shop.both.stream, "source table": shop.both.orders.stream}
-    noted = {str(one.arn): calls.note("dynamodbstreams", one, f"{name}/stream") for name, one in named.items()}
+    noted = {str(stream.arn): calls.note("dynamodbstreams", stream, f"{name}/stream") for name, stream in named.items()}
     streams = Streams(noted)
     table = shop.reached(calls.note("dynamodb", client), sleep=shop.sleep)
     make = partial(Verification.of_table, table, streams, now=shop.clock, segments=1)

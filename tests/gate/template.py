@@ -34,8 +34,8 @@ class Resource:
 
     @property
     def properties(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.document.get("Properties", {})
-        return found
+        values: dict[str, Any] = self.document.get("Properties", {})
+        return values
 
     def __getitem__(self, name: str) -> Any:
         return self.properties.get(name)
@@ -52,14 +52,14 @@ class Template:
     def resources(self) -> dict[str, Resource]:
         return {name: Resource(name, document) for name, document in self.document["Resources"].items()}
 
-    def each(self, *types: str) -> Iterator[Resource]:
+    def instances(self, *types: str) -> Iterator[Resource]:
         """The resources of some types, named without their first part: ``Lambda::Function``."""
-        yield from (one for one in self.resources.values() if one.type.removeprefix("AWS::") in types)
+        yield from (resource for resource in self.resources.values() if resource.type.removeprefix("AWS::") in types)
 
     def of(self, value: Any, *types: str) -> Resource | None:
         """The resource of one of the types that a value refers to, if it refers to one."""
-        found = [self.resources[name] for name in references(value) if name in self.resources]
-        return next((one for one in found if one.type.removeprefix("AWS::") in types), None)
+        resources = [self.resources[name] for name in references(value) if name in self.resources]
+        return next((resource for resource in resources if resource.type.removeprefix("AWS::") in types), None)
 
     def invoked(self, arn: Any) -> Resource | None:
         """The function that an ARN names, its own or an alias's."""
@@ -68,26 +68,26 @@ class Template:
 
     def functions(self) -> Iterator[Resource]:
         """The functions that run our handlers."""
-        for function in self.each("Lambda::Function"):
+        for function in self.instances("Lambda::Function"):
             if str(function["Handler"]).startswith("counters_lambda."):
                 yield function
 
     def allowed(self, role: Any) -> list[tuple[str, Any]]:
         """Actions that a role's policies allow, each on a resource as the template writes it."""
-        found = self.of(role, "IAM::Role")
-        if found is None:
+        definition = self.of(role, "IAM::Role")
+        if definition is None:
             return []
-        documents = [policy["PolicyDocument"] for policy in found["Policies"] or ()]
+        documents = [policy["PolicyDocument"] for policy in definition["Policies"] or ()]
         documents += [
             policy["PolicyDocument"]
-            for policy in self.each("IAM::Policy", "IAM::ManagedPolicy")
-            if found.id in {name for one in policy["Roles"] or () for name in references(one)}
+            for policy in self.instances("IAM::Policy", "IAM::ManagedPolicy")
+            if definition.id in {name for entry in policy["Roles"] or () for name in references(entry)}
         ]
         return [(action, resource) for document in documents for action, resource, _ in granted(document)]
 
     def mappings(self, source: str) -> Iterator[tuple[Resource, Resource]]:
         """The event source mappings of a kind of source, ``stream`` or ``queue``, each with its function."""
-        for mapping in self.each("Lambda::EventSourceMapping"):
+        for mapping in self.instances("Lambda::EventSourceMapping"):
             function = self.of(mapping["FunctionName"], "Lambda::Function")
             kind = "queue" if self.of(mapping["EventSourceArn"], "SQS::Queue") else "stream"
             if function is not None and kind == source:
@@ -95,7 +95,7 @@ class Template:
 
     def routes_to(self, function: Resource) -> Iterator[Resource]:
         """The routes of HTTP APIs that invoke a function."""
-        for route in self.each("ApiGatewayV2::Route"):
+        for route in self.instances("ApiGatewayV2::Route"):
             integration = self.of(route["Target"], "ApiGatewayV2::Integration")
             if integration is not None and function.id in references(integration["IntegrationUri"]):
                 yield route
@@ -103,7 +103,7 @@ class Template:
     def kind(self, resource: Resource) -> str:
         """Kind of a resource, so that templates compare: a table, a queue, a queue of dead letters, ..."""
         if resource.type == "AWS::SQS::Queue":
-            dead = [(queue["RedrivePolicy"] or {}).get("deadLetterTargetArn") for queue in self.each("SQS::Queue")]
+            dead = [(queue["RedrivePolicy"] or {}).get("deadLetterTargetArn") for queue in self.instances("SQS::Queue")]
             return "dead letters" if resource.id in references(dead) else "queue"
         return _KINDS.get(resource.type, resource.id)
 
@@ -112,12 +112,12 @@ class Template:
         if isinstance(resource, str):
             return resource
         parts = resource["Fn::Join"][1] if "Fn::Join" in resource else [resource]
-        found = self.resources.get(next(iter(references(parts[0])), ""))
-        if found is None:
-            known = "".join(part if isinstance(part, str) else "?" for part in parts)
-            return _ELSEWHERE.get(known.rpartition(":")[2], known)
+        target = self.resources.get(next(iter(references(parts[0])), ""))
+        if target is None:
+            arn = "".join(part if isinstance(part, str) else "?" for part in parts)
+            return _ELSEWHERE.get(arn.rpartition(":")[2], arn)
         stream = "/stream" if "StreamArn" in json.dumps(parts[0]) else ""
-        return self.kind(found) + stream + "".join(parts[1:])
+        return self.kind(target) + stream + "".join(parts[1:])
 
 
 def granted(document: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
@@ -129,8 +129,8 @@ def granted(document: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
 
 
 def variables(function: Resource) -> dict[str, Any]:
-    found: dict[str, Any] = (function["Environment"] or {}).get("Variables", {})
-    return found
+    values: dict[str, Any] = (function["Environment"] or {}).get("Variables", {})
+    return values
 
 
 def listed(value: Any) -> list[Any]:
@@ -140,13 +140,13 @@ def listed(value: Any) -> list[Any]:
 def references(value: Any) -> set[str]:
     """The logical ids that a value refers to, wherever in it."""
     if isinstance(value, list):
-        return {name for one in value for name in references(one)}
+        return {name for member in value for name in references(member)}
     if not isinstance(value, dict):
         return set()
-    found = {name for one in value.values() for name in references(one)}
+    names = {name for member in value.values() for name in references(member)}
     if isinstance(value.get("Ref"), str):
-        found.add(value["Ref"])
+        names.add(value["Ref"])
     if "Fn::GetAtt" in value:
         attribute = value["Fn::GetAtt"]
-        found.add(attribute.split(".")[0] if isinstance(attribute, str) else attribute[0])
-    return found
+        names.add(attribute.split(".")[0] if isinstance(attribute, str) else attribute[0])
+    return names

@@ -188,9 +188,9 @@ def ingest_everything(stack: Stack) -> None:
 
 
 def api_everything(stack: Stack) -> None:
-    known, beacon = Threshold("known", TOP, at=[10, Decimal("99.5")]), {"url": "{page}"}
-    shown: dict[str, Any] = {"total": SITE, "top": TOP, "window": ROLLING, "threshold": known}
-    page = LivePage(title="Blog", **shown, beacon=beacon, beacon_path="/views")
+    threshold, beacon = Threshold("known", TOP, at=[10, Decimal("99.5")]), {"url": "{page}"}
+    declarations: dict[str, Any] = {"total": SITE, "top": TOP, "window": ROLLING, "threshold": threshold}
+    page = LivePage(title="Blog", **declarations, beacon=beacon, beacon_path="/views")
     build(
         CounterApi,
         stack,

@@ -53,7 +53,7 @@ def handler(function: Resource) -> str:
     """The handler, and whether its events are packed: other calls write them."""
     name = str(function["Handler"]).split(".")[-2]
     declared = decode(variables(function)["DECLARATIONS"]) if name == "ingest_queue" else ()
-    packed = any(getattr(one, "packed", None) is not None for one in declared)
+    packed = any(getattr(declaration, "packed", None) is not None for declaration in declared)
     return f"{name}, packed" if packed else name
 
 
@@ -61,14 +61,14 @@ def handler(function: Resource) -> str:
 def called(name: str) -> Calls:
     """What a handler calls, and the metrics that it emits."""
     template = templates()[_RUN_IN[name]]
-    [function] = [one for one in template.functions() if handler(one) == name or (handler(one) + ", packed") == name]
+    [function] = [item for item in template.functions() if handler(item) == name or f"{handler(item)}, packed" == name]
     return jobs.run(template, function)
 
 
 def allowed(template: Template, function: Resource) -> set[Permission]:
     """Permissions by the policies of a function's role, but for keys."""
-    found = {(action, template.named(resource)) for action, resource in template.allowed(function["Role"])}
-    return {(action, resource) for action, resource in found if not action.startswith(_KEY_ACTIONS)}
+    permissions = {(action, template.named(resource)) for action, resource in template.allowed(function["Role"])}
+    return {(action, resource) for action, resource in permissions if not action.startswith(_KEY_ACTIONS)}
 
 
 def of_services(template: Template, function: Resource) -> Iterator[Permission]:
@@ -89,29 +89,29 @@ def of_services(template: Template, function: Resource) -> Iterator[Permission]:
         addresses = ("AssignPrivateIpAddresses", "UnassignPrivateIpAddresses")
         yield from ((f"ec2:{action}", "*") for action in describes)
         yield from ((f"ec2:{action}", "network") for action in (*interfaces, *addresses))
-    for mapping, one in template.mappings("stream"):
-        if one is function:
+    for mapping, target in template.mappings("stream"):
+        if target is function:
             stream = template.named(mapping["EventSourceArn"])
             reads = ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")
             yield from ((f"dynamodb:{action}", stream) for action in reads)
             yield from (("s3:ListBucket", "bucket"), ("s3:PutObject", "bucket/*"))
-    for _, one in template.mappings("queue"):
-        if one is function:
+    for _, target in template.mappings("queue"):
+        if target is function:
             polls = ("DeleteMessage", "GetQueueAttributes", "ReceiveMessage")
             yield from ((f"sqs:{action}", "queue") for action in polls)
 
 
 def needed(template: Template, function: Resource) -> set[Permission]:
     """What a function and the services around it need, of what is in its template."""
-    found = {*called(handler(function)).permissions, *of_services(template, function)}
+    permissions = {*called(handler(function)).permissions, *of_services(template, function)}
     if "SOURCE_TABLE_ARN" in variables(function):
         # Once, before it registers the first names: tests/exactly_once/test_backfill_source.py.
-        found.add(("dynamodb:DescribeTable", "source table"))
-    elif not any(template.each("DynamoDB::Table")):
-        found = {one for one in found if not one[1].startswith("source table")}
-    if not any("GlobalSecondaryIndexes" in table.properties for table in template.each("DynamoDB::GlobalTable")):
-        found = {one for one in found if "/index/" not in one[1]}
-    return found
+        permissions.add(("dynamodb:DescribeTable", "source table"))
+    elif not any(template.instances("DynamoDB::Table")):
+        permissions = {permission for permission in permissions if not permission[1].startswith("source table")}
+    if not any("GlobalSecondaryIndexes" in table.properties for table in template.instances("DynamoDB::GlobalTable")):
+        permissions = {permission for permission in permissions if "/index/" not in permission[1]}
+    return permissions
 
 
 def _covers(granted: Permission, need: Permission) -> bool:
@@ -124,19 +124,19 @@ def keys(template: Template, function: Resource) -> tuple[set[str], set[str]]:
     usable = {name for action, of in policies if action.startswith(_KEY_ACTIONS) for name in references(of)}
     touched = {name for _, of in policies for name in references(of)} & {*template.resources}
     stored = [template.resources[name] for name in touched]
-    encrypted = [one.properties for one in stored if one.type in _ENCRYPTED]
+    encrypted = [resource.properties for resource in stored if resource.type in _ENCRYPTED]
     mentioned = references([function["KmsKeyArn"], *encrypted])
-    return usable, {one.id for one in template.each("KMS::Key") if one.id in mentioned}
+    return usable, {key.id for key in template.instances("KMS::Key") if key.id in mentioned}
 
 
 @pytest.mark.parametrize("template", names())
 def test_each_role_fits_what_its_function_does(template: str) -> None:
     whole = templates()[template]
     for function in whole.functions():
-        allows, wanted = allowed(whole, function), needed(whole, function)
-        denied = {need for need in wanted if not any(_covers(one, need) for one in allows)}
+        allows, needs = allowed(whole, function), needed(whole, function)
+        denied = {need for need in needs if not any(_covers(permission, need) for permission in allows)}
         assert denied == set(), f"{function.id} may not"
-        unused = {one for one in allows if not any(_covers(one, need) for need in wanted)}
+        unused = {permission for permission in allows if not any(_covers(permission, need) for need in needs)}
         assert unused == set(), f"{function.id} may, and does not"
         usable, encrypted = keys(whole, function)
         assert usable == encrypted, f"{function.id}: keys"
@@ -214,14 +214,14 @@ def test_each_grant_fits_its_job(grant: str) -> None:
     counters = DedupCounterTable(stack, "Counters", encryption=encryption, ranking_index=True)
     getattr(counters, f"grant_{grant.partition(',')[0]}")(new_role(stack), *events)
     template = Template(grant, dict(synthesized(stack).to_json()))
-    [policy] = template.each("IAM::Policy")
+    [policy] = template.instances("IAM::Policy")
     policies = granted(policy["PolicyDocument"])
     allows = {(action, template.named(resource), json.dumps(condition)) for action, resource, condition in policies}
     only = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["LEASES#*"]}} if grant == "leases" else None
-    wanted = {(action, resource, json.dumps(only)) for action, resource in calls.permissions}
-    wanted |= {("dynamodb:Query", "table/index/*", "null")} if grant == "read" else set()
+    expected = {(action, resource, json.dumps(only)) for action, resource in calls.permissions}
+    expected |= {("dynamodb:Query", "table/index/*", "null")} if grant == "read" else set()
     ciphers = ["Decrypt"] if grant == "read" else ["Decrypt", "Encrypt", "GenerateDataKey*", "ReEncrypt*"]
-    assert allows == wanted | {(f"kms:{key}", "key", "null") for key in ciphers}
+    assert allows == expected | {(f"kms:{key}", "key", "null") for key in ciphers}
 
 
 def test_every_grant_has_a_job() -> None:

@@ -81,16 +81,16 @@ def records_are_given_up_before_the_stream_forgets_them(template: Template) -> I
 def functions_know_the_tables_whose_streams_they_read(template: Template) -> Iterator[str]:
     """Stream and name are of one table: else records of one are counted into another."""
     for mapping, function in template.mappings("stream"):
-        known = [variables(function).get(name) for name in ("TABLE_NAME", "SOURCE_TABLE_ARN")]
+        values = [variables(function).get(name) for name in ("TABLE_NAME", "SOURCE_TABLE_ARN")]
         # What is filtered writes to no table.
-        if not mapping["FilterCriteria"] and not references(mapping["EventSourceArn"]) <= references(known):
+        if not mapping["FilterCriteria"] and not references(mapping["EventSourceArn"]) <= references(values):
             yield f"{mapping.id}: the stream of another table"
 
 
 @rule
 def what_nothing_else_stores_is_retained(template: Template) -> Iterator[str]:
     """Tables, queues and buckets hold what was answered with 202: they outlive their stack and a replacement."""
-    for resource in template.each(*_STORES):
+    for resource in template.instances(*_STORES):
         for policy in ("DeletionPolicy", "UpdateReplacePolicy"):
             if resource.document.get(policy) != "Retain":
                 yield f"{resource.id}: {policy} {resource.document.get(policy)}"
@@ -102,7 +102,7 @@ def what_nothing_else_stores_is_retained(template: Template) -> Iterator[str]:
 @rule
 def tables_can_be_counted_and_restored(template: Template) -> Iterator[str]:
     """A stream of both images, TTL, and by default a backup and protection."""
-    for table in template.each("DynamoDB::GlobalTable"):
+    for table in template.instances("DynamoDB::GlobalTable"):
         [replica] = table["Replicas"]
         settings = (
             table["StreamSpecification"],
@@ -120,7 +120,7 @@ _RUNBOOK: Final = " Runbook: docs/runbook.md#"
 
 def _sections(template: Template) -> Iterator[tuple[str, Resource]]:
     """Our alarms, each with its section of the runbook."""
-    for alarm in template.each("CloudWatch::Alarm"):
+    for alarm in template.instances("CloudWatch::Alarm"):
         if section := str(alarm["AlarmDescription"]).partition(_RUNBOOK)[2]:
             yield section, alarm
 
@@ -137,20 +137,20 @@ def alarms_watch_what_there_is(template: Template) -> Iterator[str]:
 
 
 def _exists(template: Template, alarm: Resource) -> bool:
-    dimensions = {one["Name"]: one["Value"] for one in alarm["Dimensions"]}
+    dimensions = {item["Name"]: item["Value"] for item in alarm["Dimensions"]}
     ours = [*template.functions()]
     match [*dimensions]:
         case ["service"]:
-            service = [one for one in ours if variables(one)["POWERTOOLS_SERVICE_NAME"] == dimensions["service"]]
-            return any(alarm["MetricName"] in called(handler(one)).metrics for one in service)
+            service = [item for item in ours if variables(item)["POWERTOOLS_SERVICE_NAME"] == dimensions["service"]]
+            return any(alarm["MetricName"] in called(handler(function)).metrics for function in service)
         case ["FunctionName"]:
-            return dimensions["FunctionName"] in [{"Ref": one.id} for one in ours]
+            return dimensions["FunctionName"] in [{"Ref": function.id} for function in ours]
         case ["FunctionName", "Resource"]:
             # Lambda meters each invocation by what was invoked: a rule has to invoke the alias.
-            invoked = [target["Arn"] for one in template.each("Events::Rule") for target in one["Targets"] or ()]
+            invoked = [target["Arn"] for item in template.instances("Events::Rule") for target in item["Targets"] or ()]
             aliases = [alias for arn in invoked if (alias := template.of(arn, "Lambda::Alias"))]
-            known = [{"Fn::Join": ["", [one["FunctionName"], f":{one['Name']}"]]} for one in aliases]
-            return dimensions["Resource"] in known
+            targets = [{"Fn::Join": ["", [resource["FunctionName"], f":{resource['Name']}"]]} for resource in aliases]
+            return dimensions["Resource"] in targets
         case ["EventSourceMappingUUID"]:
             mapping = template.of(dimensions["EventSourceMappingUUID"], "Lambda::EventSourceMapping")
             # Lambda emits these only if the mapping asks for them.
@@ -169,7 +169,7 @@ def test_every_alarm_has_a_section_of_the_runbook() -> None:
 @rule
 def caches_keep_what_is_protected_private(template: Template) -> Iterator[str]:
     """A shared cache must not answer for an authorizer."""
-    for function in template.each("Lambda::Function"):
+    for function in template.instances("Lambda::Function"):
         is_protected = any(route["AuthorizationType"] not in (None, "NONE") for route in template.routes_to(function))
         if is_protected and str(variables(function).get("CACHE_CONTROL", "")).startswith("public"):
             yield f"{function.id}: answers are public behind an authorizer"
@@ -181,7 +181,7 @@ def networks_are_for_lambda_alone(template: Template) -> Iterator[str]:
 
     https://docs.aws.amazon.com/lambda/latest/dg/permissions-source-function-arn.html
     """
-    for policy in template.each("IAM::Policy"):
+    for policy in template.instances("IAM::Policy"):
         for statement in policy["PolicyDocument"]["Statement"]:
             is_of_network = any(action.startswith("ec2:") for action in listed(statement["Action"]))
             if is_of_network and statement.get("Condition") != {"Null": {"lambda:SourceFunctionArn": "true"}}:
@@ -191,10 +191,10 @@ def networks_are_for_lambda_alone(template: Template) -> Iterator[str]:
 @rule
 def routes_are_protected(template: Template) -> Iterator[str]:
     """Nobody gets in without an authorizer, and no API takes any number of requests."""
-    for route in template.each("ApiGatewayV2::Route"):
+    for route in template.instances("ApiGatewayV2::Route"):
         if route["AuthorizationType"] in (None, "NONE"):
             yield f"{route.id}: public"
-    for stage in template.each("ApiGatewayV2::Stage"):
+    for stage in template.instances("ApiGatewayV2::Stage"):
         if not {"ThrottlingBurstLimit", "ThrottlingRateLimit"} <= {*(stage["DefaultRouteSettings"] or ())}:
             yield f"{stage.id}: not throttled"
 
@@ -210,7 +210,7 @@ CHOSEN: Final = {
 
 @pytest.mark.parametrize("template", names())
 def test_a_template_keeps_the_rules(template: str) -> None:
-    found = {name: [*check(templates()[template])] for name, check in RULES.items()}
-    asked = {name for chosen, name in CHOSEN if chosen == template}
-    assert {name: findings for name, findings in found.items() if findings and name not in asked} == {}
-    assert all(found[name] for name in asked)
+    results = {name: [*check(templates()[template])] for name, check in RULES.items()}
+    choices = {name for chosen, name in CHOSEN if chosen == template}
+    assert {name: findings for name, findings in results.items() if findings and name not in choices} == {}
+    assert all(results[name] for name in choices)

@@ -42,21 +42,21 @@ print(len(templates()), "templates")
 
 
 def pinned(name: str) -> dict[str, re.Match[str]]:
-    found = _PINNED.finditer((PROJECT / name).read_text())
-    return {re.sub(r"[-_.]+", "-", one[1]).lower(): one for one in found}
+    matches = _PINNED.finditer((PROJECT / name).read_text())
+    return {re.sub(r"[-_.]+", "-", match[1]).lower(): match for match in matches}
 
 
 def project(folder: str) -> dict[str, Any]:
-    found: dict[str, Any] = tomllib.loads((PROJECT / folder / "pyproject.toml").read_text())["project"]
-    return found
+    table: dict[str, Any] = tomllib.loads((PROJECT / folder / "pyproject.toml").read_text())["project"]
+    return table
 
 
 @pytest.mark.parametrize("name", ["requirements", "requirements-nightly", "requirements-release"])
 def test_everything_is_locked_with_hashes(name: str) -> None:
-    lock, asked = pinned(f"{name}.txt"), pinned(f"{name}.in")
-    assert asked
-    assert {name: lock[name][2] for name in asked} == {name: one[2] for name, one in asked.items()}
-    assert [name for name, one in lock.items() if not one[4]] == []
+    lock, requirements = pinned(f"{name}.txt"), pinned(f"{name}.in")
+    assert requirements
+    assert {name: lock[name][2] for name in requirements} == {name: match[2] for name, match in requirements.items()}
+    assert [name for name, match in lock.items() if not match[4]] == []
     text = (PROJECT / f"{name}.txt").read_text()
     # Packages that are built on installation would be built by tools that are not locked.
     assert "--only-binary :all:" in text
@@ -70,44 +70,44 @@ def test_both_locks_have_the_same_versions() -> None:
 
 def test_installed_packages_are_the_locked_ones() -> None:
     lock = pinned("requirements.txt")
-    here = {name: one for name, one in lock.items() if one[3] is None or Marker(one[3]).evaluate()}
-    assert {name: version(name) for name in here} == {name: one[2] for name, one in here.items()}
+    here = {name: match for name, match in lock.items() if match[3] is None or Marker(match[3]).evaluate()}
+    assert {name: version(name) for name in here} == {name: match[2] for name, match in here.items()}
 
 
 def test_the_wheel_is_built_by_the_locked_tool() -> None:
-    required = [tomllib.loads((PROJECT / each / "pyproject.toml").read_text())["build-system"] for each in _FOLDERS]
+    required = [tomllib.loads((PROJECT / folder / "pyproject.toml").read_text())["build-system"] for folder in _FOLDERS]
     tool = [f"hatchling=={pinned('requirements.txt')['hatchling'][2]}"]
-    assert [each["requires"] for each in required] == [tool, tool]
+    assert [system["requires"] for system in required] == [tool, tool]
 
 
 def test_both_distributions_have_one_version_and_licence() -> None:
     library = project("lambdas")
     assert project("infra")["version"] == library["version"]
     assert f"dynamodb-counters[lambda]=={library['version']}" in project("infra")["dependencies"]
-    assert {(PROJECT / each / "LICENSE").read_text() for each in _FOLDERS} == {(PROJECT / "LICENSE").read_text()}
+    assert {(PROJECT / folder / "LICENSE").read_text() for folder in _FOLDERS} == {(PROJECT / "LICENSE").read_text()}
 
 
 def test_the_demo_installs_a_part_of_the_lock_that_is_whole() -> None:
     lock = (PROJECT / "requirements.txt").read_text()
-    found = part_of_lock.part_of_lock(lock, part_of_lock.wanted())
-    assert "--only-binary :all:" in found
-    assert set(found.splitlines()) <= set(lock.splitlines())
-    names = {re.sub(r"[-_.]+", "-", one[1]).lower(): one for one in _PINNED.finditer(found)}
+    part = part_of_lock.part_of_lock(lock, part_of_lock.wanted())
+    assert "--only-binary :all:" in part
+    assert set(part.splitlines()) <= set(lock.splitlines())
+    names = {re.sub(r"[-_.]+", "-", match[1]).lower(): match for match in _PINNED.finditer(part)}
     assert {"aws-cdk-lib", "jsii", "urllib3", "ministack", "hypercorn"} <= names.keys()
     assert {"cdk-nag", "pytest", "moto", "mypy", "playwright"}.isdisjoint(names)
-    assert [name for name, one in names.items() if not one[4]] == []
+    assert [name for name, match in names.items() if not match[4]] == []
 
 
 def test_npm_checks_what_it_installs() -> None:
     packages = json.loads((PROJECT / "package-lock.json").read_text())["packages"]
-    asked = json.loads((PROJECT / "package.json").read_text())
+    manifest = json.loads((PROJECT / "package.json").read_text())
     kinds = ("dependencies", "devDependencies")
     root = packages.pop("")
-    assert {kind: root[kind] for kind in kinds} == {kind: asked[kind] for kind in kinds}
-    needed = {name: one["version"] for name, one in packages.items() if not one.get("optional")}
-    wanted = asked["dependencies"] | asked["devDependencies"]
-    assert {name.removeprefix("node_modules/"): version for name, version in needed.items()} == wanted
-    assert all(one["integrity"].startswith("sha512-") for one in packages.values())
+    assert {kind: root[kind] for kind in kinds} == {kind: manifest[kind] for kind in kinds}
+    needed = {name: package["version"] for name, package in packages.items() if not package.get("optional")}
+    expected = manifest["dependencies"] | manifest["devDependencies"]
+    assert {name.removeprefix("node_modules/"): version for name, version in needed.items()} == expected
+    assert all(package["integrity"].startswith("sha512-") for package in packages.values())
 
 
 def test_the_list_of_the_asset_is_the_asset() -> None:
@@ -125,7 +125,7 @@ def test_the_list_of_the_asset_is_the_asset() -> None:
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[list[Path]]:
     """Wheels of both distributions, built in different places from copies with other times and permissions."""
-    found: list[list[Path]] = []
+    builds: list[list[Path]] = []
     for place, mask in (("a", 0o022), ("a longer way down", 0o077)):
         root = tmp_path_factory.mktemp("build") / place
         before = os.umask(mask)
@@ -133,22 +133,22 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[list[Path]]:
             copy_of_project(root, *_SOURCES, *_LOCKS)
             command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", "dist"]
             runs = [
-                subprocess.run([*command, each], cwd=root, capture_output=True, text=True, check=False)
-                for each in _FOLDERS
+                subprocess.run([*command, folder], cwd=root, capture_output=True, text=True, check=False)
+                for folder in _FOLDERS
             ]
         finally:
             os.umask(before)
         assert all(done.returncode == 0 for done in runs), [done.stdout + done.stderr for done in runs]
-        found.append(sorted((root / "dist").glob("*.whl")))
-    return found
+        builds.append(sorted((root / "dist").glob("*.whl")))
+    return builds
 
 
 @pytest.mark.night
 def test_two_builds_are_byte_identical(wheels: list[list[Path]]) -> None:
     for first, second in zip(*wheels, strict=True):
-        with zipfile.ZipFile(first) as one, zipfile.ZipFile(second) as other:
-            assert one.namelist() == other.namelist()
-            assert [name for name in one.namelist() if one.read(name) != other.read(name)] == []
+        with zipfile.ZipFile(first) as archive, zipfile.ZipFile(second) as other:
+            assert archive.namelist() == other.namelist()
+            assert [name for name in archive.namelist() if archive.read(name) != other.read(name)] == []
         assert first.read_bytes() == second.read_bytes()
 
 
@@ -156,8 +156,8 @@ def test_two_builds_are_byte_identical(wheels: list[list[Path]]) -> None:
 def bill(wheels: list[list[Path]], request: pytest.FixtureRequest) -> dict[str, Any]:
     with zipfile.ZipFile(wheels[0][request.param]) as wheel:
         [name] = [name for name in wheel.namelist() if ".dist-info/sboms/" in name]
-        found: dict[str, Any] = json.loads(wheel.read(name))
-        return found
+        document: dict[str, Any] = json.loads(wheel.read(name))
+        return document
 
 
 @pytest.mark.night
@@ -178,7 +178,7 @@ def test_the_bill_of_materials_is_valid(bill: dict[str, Any]) -> None:
 
 
 def test_the_bill_lists_what_is_needed_and_what_is_brought_along(bill: dict[str, Any]) -> None:
-    components = {one["name"]: one["version"] for one in bill["components"]}
+    components = {component["name"]: component["version"] for component in bill["components"]}
     if bill["metadata"]["component"]["name"] == "cdk-dynamodb-counters":
         script = json.loads((PROJECT / "package.json").read_text())["devDependencies"]
         assert components.pop("uplot") == script["uplot"]
@@ -191,16 +191,16 @@ def test_the_bill_lists_what_is_needed_and_what_is_brought_along(bill: dict[str,
     assert components == {name: lock[name][2] for name in components}
     assert {"botocore", "urllib3", "tzdata"} <= {*components}
     assert {"pytest", "moto", "hatchling", "ruff"}.isdisjoint(components)
-    known = {bill["metadata"]["component"]["bom-ref"], *(one["bom-ref"] for one in bill["components"])}
-    assert {one for part in bill["dependencies"] for one in (part["ref"], *part["dependsOn"])} == known
+    refs = {bill["metadata"]["component"]["bom-ref"], *(component["bom-ref"] for component in bill["components"])}
+    assert {ref for part in bill["dependencies"] for ref in (part["ref"], *part["dependsOn"])} == refs
 
 
 def oldest() -> dict[str, str]:
     """The lowest version of each dependency."""
     library = project("lambdas")
     extras = [text for name in ("cli", "lambda") for text in library["optional-dependencies"][name]]
-    found = map(_REQUIREMENT.match, [*library["dependencies"], *extras, *project("infra")["dependencies"]])
-    return {match[1]: match[2] for match in found if match}
+    matches = map(_REQUIREMENT.match, [*library["dependencies"], *extras, *project("infra")["dependencies"]])
+    return {match[1]: match[2] for match in matches if match}
 
 
 def test_the_page_says_which_cdk_is_the_oldest() -> None:
@@ -211,9 +211,9 @@ def test_the_page_says_which_cdk_is_the_oldest() -> None:
 def test_the_oldest_dependencies_build_every_template(tmp_path: Path) -> None:
     venv.create(tmp_path, with_pip=True)
     python = str(tmp_path / "bin" / "python")
-    wanted = [f"{name}=={version}" for name, version in oldest().items()]
+    requirements = [f"{name}=={version}" for name, version in oldest().items()]
     others = [line for line in (PROJECT / "requirements.in").read_text().splitlines() if line.startswith(_BESIDE)]
-    for arguments in (["-m", "pip", "install", "--quiet", *wanted, *others], ["-B", "-c", _PROGRAM]):
+    for arguments in (["-m", "pip", "install", "--quiet", *requirements, *others], ["-B", "-c", _PROGRAM]):
         done = subprocess.run([python, *arguments], cwd=PROJECT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-3000:]
     assert "templates" in done.stdout
@@ -250,8 +250,8 @@ def test_the_changelog_begins_as_a_release_may() -> None:
 def test_files_left_behind_are_found() -> None:
     wheel = ["counters_cli/a.py", "dynamodb_counters/testing/a.py", "dynamodb_counters-0.1.0.dist-info/METADATA"]
     wheel += ["cdk_dynamodb_counters-0.1.0.dist-info/licenses/LICENSE"]
-    left = ["tests/a.py", "dynamodb_counters/__pycache__/a.pyc", "dynamodb_counters/node_modules/a.js", "examples/a.py"]
-    assert release_check.strangers([*wheel, *left], release_check._IN_WHEEL) == left
+    rest = ["tests/a.py", "dynamodb_counters/__pycache__/a.pyc", "dynamodb_counters/node_modules/a.js", "examples/a.py"]
+    assert release_check.strangers([*wheel, *rest], release_check._IN_WHEEL) == rest
 
 
 def test_only_the_tag_of_a_version_starts_a_release_which_has_the_fewest_permissions() -> None:

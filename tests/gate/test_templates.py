@@ -75,11 +75,11 @@ def test_a_template_fits_the_specification(template: str) -> None:
 
 def test_the_templates_show_every_argument() -> None:
     assert templates()
-    wanted = {
+    arguments = {
         (construct.__name__, name)
         for construct in CONSTRUCTS
         for name, parameter in inspect.signature(construct.__init__).parameters.items()
         if parameter.kind is parameter.KEYWORD_ONLY
     }
-    missing = {(construct, name) for construct, name in wanted if name not in GIVEN[construct]}
+    missing = {(construct, name) for construct, name in arguments if name not in GIVEN[construct]}
     assert missing == {*_ELSEWHERE}

@@ -47,7 +47,7 @@ def test_the_fixed_part_is_in_every_bill() -> None:
 def test_alarms_are_those_of_the_constructs() -> None:
     for name, template in (("StreamAggregator", "aggregator_minimal"), ("EventIngest", "ingest_minimal")):
         document = json.loads((_PROJECT / "tests" / "snapshots" / f"{template}.json").read_text())
-        kinds = [each["Type"] for each in document["Resources"].values()]
+        kinds = [resource["Type"] for resource in document["Resources"].values()]
         assert kinds.count("AWS::CloudWatch::Alarm") == ALARMS[name]
 
 
@@ -60,8 +60,8 @@ def test_every_request_over_http_is_logged() -> None:
 def test_writers_and_tenants_cost_what_was_measured() -> None:
     accepting = [Workload(1000, packed=1000, writers=n).stages(4)["accept"].writes for n in (1, 2, 8, 32)]
     assert [units / accepting[0] for units in accepting] == pytest.approx([1, 1.05, 1.35, 2.6], rel=0.03)
-    one, many = (Workload(1000, packed=5000, tenants=n).stages(4)["accept"] for n in (1, 10_000))
-    assert many.writes / one.writes > 30
+    single, many = (Workload(1000, packed=5000, tenants=n).stages(4)["accept"] for n in (1, 10_000))
+    assert many.writes / single.writes > 30
 
 
 def test_the_page_is_what_the_model_gives() -> None:
@@ -70,13 +70,13 @@ def test_the_page_is_what_the_model_gives() -> None:
 
 def test_prices_stand_in_one_place() -> None:
     """No file of Python has a price of the list as a number."""
-    found = [
+    paths = [
         path.relative_to(_PROJECT)
         for root in ("lambdas", "infra", "benchmarks", "simulation", "demo")
         for path in (_PROJECT / root).rglob("*.py")
         if any(number in path.read_text() for number in ("0.625", "0.0000133334"))
     ]
-    assert found == []
+    assert paths == []
 
 
 def test_every_price_has_its_source_and_how_it_was_checked() -> None:
@@ -116,9 +116,9 @@ def report() -> dict[str, Any]:
 @pytest.mark.skipif(os.environ.get("ENGINES") != "all", reason="`make engines` runs it")
 def test_the_section_on_dynamodb_local_ends(dynamodb_local_engine: DynamoDBLocal) -> None:
     report: dict[str, Any] = {"windows": {}}
-    found = measure_engine(dynamodb_local_engine, TINY.engine, report)
+    section = measure_engine(dynamodb_local_engine, TINY.engine, report)
 
-    assert all(design["exact"] for design in found["designs"].values())
+    assert all(design["exact"] for design in section["designs"].values())
     assert report["windows"]["engine"]["packed_buckets"]["exact"]
 
 
@@ -142,14 +142,14 @@ def test_every_section_ends_and_every_goal_has_a_result(report: dict[str, Any]) 
 @pytest.mark.night
 def test_our_counts_are_exact_under_redelivery_and_careless_ones_are_not(report: dict[str, Any]) -> None:
     cost = report["cost"]
-    errors = {name: each["error_percent"] for name, each in cost["redelivered"].items()}
+    errors = {name: design["error_percent"] for name, design in cost["redelivered"].items()}
     exact = ("packed", "accept_and_watermark", "transaction_marker", "checkpoint_transaction")
     assert {errors[name] for name in exact} == {0.0}
     assert errors["naive_increment"] > 0
     # When nothing comes twice, every design is exact.
     once = [*cost["hot"].values(), report["windows"]["memory"]["packed_buckets"]]
-    once += [each for name, each in cost.items() if name.startswith("log_three_aggregates_packed")]
-    assert all(each["exact"] for each in [*once, report["leaderboard"]["accept_and_watermark"]])
+    once += [design for name, design in cost.items() if name.startswith("log_three_aggregates_packed")]
+    assert all(design["exact"] for design in [*once, report["leaderboard"]["accept_and_watermark"]])
 
 
 @pytest.mark.night

@@ -53,17 +53,17 @@ def run(
 ) -> Done:
     """Run a command with clients by service; `answer` is a person at the terminal."""
     out, err = (Terminal() if terminal else io.StringIO() for _ in range(2))
-    known = {"dynamodb": client} | (clients or {})
+    lookup = {"dynamodb": client} | (clients or {})
     if answer is not None:
         outside |= {"answer": answer}
-    outside |= {"make_client": None if client is None else known.__getitem__, "has_person": lambda: answer is not None}
+    outside |= {"make_client": None if client is None else lookup.__getitem__, "has_person": lambda: answer is not None}
     return Done(main(arguments, Session(out=out, err=err, **outside)), out.getvalue(), err.getvalue())
 
 
 def run_on(world: World, *arguments: str, **outside: Any) -> Done:
     """Run a command on the table of a world, at its time."""
-    given: dict[str, Any] = {"client": world.table, "clock": world.clock, "sleep": world.clock.advance}
-    return run(*arguments, "--table", world.name, **given | outside)
+    options: dict[str, Any] = {"client": world.table, "clock": world.clock, "sleep": world.clock.advance}
+    return run(*arguments, "--table", world.name, **options | outside)
 
 
 def write_template(file: Path, **aggregators: Sequence[Declaration]) -> Path:

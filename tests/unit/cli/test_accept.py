@@ -59,7 +59,7 @@ def accept() -> Calls:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ("tenant=", "invalid tenant='': expected a string of at least 1 characters"),
         ("status=ok", "invalid status='ok': expected a whole number"),
@@ -68,10 +68,10 @@ def accept() -> Calls:
         ("id:=1", "invalid id=1: expected a string"),
     ],
 )
-def test_what_the_deployment_does_not_declare_is_refused(accept: Calls, wrong: str, said: str) -> None:
+def test_what_the_deployment_does_not_declare_is_refused(accept: Calls, wrong: str, message: str) -> None:
     name = wrong.partition("=")[0].removesuffix(":")
-    given = [one for one in RIGHT if one.partition("=")[0].removesuffix(":") != name]
-    assert said in mistake(accept("call", *given, wrong))
+    fields = [field for field in RIGHT if field.partition("=")[0].removesuffix(":") != name]
+    assert message in mistake(accept("call", *fields, wrong))
     assert accept.items() == []
 
 
@@ -88,8 +88,8 @@ def test_texts_are_taken_as_they_are_declared_once_and_back(accept: Calls) -> No
 
     assert accept("call", "tenant=a", "id=1", "--retract").out == "retracted\n"
     assert accept.counts() == (0, 0)
-    gone = accept("call", "tenant=a", "id=1", "--retract")
-    assert (gone.code, gone.out) == (1, "there is no such event\n")
+    result = accept("call", "tenant=a", "id=1", "--retract")
+    assert (result.code, result.out) == (1, "there is no such event\n")
     assert accept("call", "tenant=a", "--retract", "--json").code == 2
 
 
@@ -101,7 +101,7 @@ def write_lines(path: Path, count: int) -> Path:
 
 def rejects(file: Path) -> list[tuple[int, str, str]]:
     lines = map(json.loads, file.with_name(f"{file.name}.rejects.jsonl").read_text().splitlines())
-    return [(each["line"], each["status"], each["reason"].partition(":")[0]) for each in lines]
+    return [(entry["line"], entry["status"], entry["reason"].partition(":")[0]) for entry in lines]
 
 
 @pytest.mark.parametrize("crash_at", range(1, 5))
@@ -136,7 +136,7 @@ def test_lines_that_are_not_accepted_are_among_the_rejects(accept: Calls, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("{}\n[]\n", "line 2 cannot be read: expected an object in each line"),
         ('{"url": "/"', "line 1 cannot be read: "),
@@ -144,9 +144,9 @@ def test_lines_that_are_not_accepted_are_among_the_rejects(accept: Calls, tmp_pa
         ('{"a":"\xe4"}', "line 1 cannot be read: 'utf-8' codec"),
     ],
 )
-def test_a_line_that_cannot_be_read_ends_it(accept: Calls, tmp_path: Path, text: str, said: str) -> None:
+def test_a_line_that_cannot_be_read_ends_it(accept: Calls, tmp_path: Path, text: str, message: str) -> None:
     (file := tmp_path / "calls.jsonl").write_bytes(text.encode("latin-1"))
-    assert said in mistake(accept("call", "--file", str(file)))
+    assert message in mistake(accept("call", "--file", str(file)))
 
 
 def test_erasing_asks_first_and_reports_by_place(accept: Calls) -> None:
@@ -154,8 +154,8 @@ def test_erasing_asks_first_and_reports_by_place(accept: Calls) -> None:
         accept("call", *(text.replace("id=1", f"id={number}") for text in RIGHT))
 
     def erase(*arguments: str, **outside: Any) -> Done:
-        given = ("call", "id=1", "--counts", "take_back", *arguments)
-        return run_on(accept.world, "erase", *given, **outside)
+        parts = ("call", "id=1", "--counts", "take_back", *arguments)
+        return run_on(accept.world, "erase", *parts, **outside)
 
     refuse = Mock(return_value=False)
     assert erase("--dry-run", "--json").document["found"]["events"] == 1

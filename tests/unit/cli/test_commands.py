@@ -42,13 +42,13 @@ def counters(blog: Blog, *arguments: str, **outside: Any) -> Done:
 def test_the_table_is_named_before_the_command_or_after_it_or_in_the_environment(
     blog: Blog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, outside = ("get", "pages", "url=/about"), {"client": blog.clients["dynamodb"], "clock": blog.clock}
-    expected = counters(blog, *asked).out
-    assert mistake(run(*asked, **outside)) == "error: no table: name it with --table, or in COUNTERS_TABLE\n"
+    arguments, outside = ("get", "pages", "url=/about"), {"client": blog.clients["dynamodb"], "clock": blog.clock}
+    expected = counters(blog, *arguments).out
+    assert mistake(run(*arguments, **outside)) == "error: no table: name it with --table, or in COUNTERS_TABLE\n"
     monkeypatch.setenv("COUNTERS_TABLE", "other")
-    assert counters(blog, *asked).out == run(*asked, "--table", "blog", **outside).out == expected
+    assert counters(blog, *arguments).out == run(*arguments, "--table", "blog", **outside).out == expected
     monkeypatch.setenv("COUNTERS_TABLE", "blog")
-    assert run(*asked, **outside).out == expected
+    assert run(*arguments, **outside).out == expected
 
 
 def test_a_table_that_nothing_counts_is_refused() -> None:
@@ -78,10 +78,10 @@ def test_pages_add_up_to_all_there_is(blog: Blog, listed: str, arguments: tuple[
         follow = ("--next", page.document["next"])
     assert pages == every[listed]
     if listed == "groups":
-        assert {one["values"]["url"] for one in pages} == {*URLS}
+        assert {group["values"]["url"] for group in pages} == {*URLS}
     else:
         events = blog.counters.events(VIEW, {"url": "/about"})
-        assert pages == [one for one in events if one["device"] == "phone"]
+        assert pages == [event for event in events if event["device"] == "phone"]
 
 
 REFUSED = ClientError({"Error": {"Code": "AccessDeniedException", "Message": "not you"}}, "Operation")
@@ -100,23 +100,23 @@ def test_describe_says_what_it_may_not_read(blog: Blog, service: str, call: str)
 
 def test_describe_says_that_it_may_not_read_functions(blog: Blog) -> None:
     refusing = Mock(**{"get_paginator.side_effect": REFUSED})
-    found = problems(blog, clients=blog.clients | {"lambda": refusing})
-    assert "AWS refused Operation: AccessDeniedException: not you" in found
+    lines = problems(blog, clients=blog.clients | {"lambda": refusing})
+    assert "AWS refused Operation: AccessDeniedException: not you" in lines
 
 
 @pytest.mark.parametrize("starts", [[], ["LATEST"], ["TRIM_HORIZON"] * 2, ["TRIM_HORIZON"]])
 def test_describe_warns_of_mappings_that_lose_records(blog: Blog, starts: list[str]) -> None:
-    found = problems(blog, clients=blog.clients | {"lambda": mappings(*starts, "of another function")})
+    lines = problems(blog, clients=blog.clients | {"lambda": mappings(*starts, "of another function")})
     expected = [] if starts == ["TRIM_HORIZON"] else [f"to aggregators, {starts}: expected one, from TRIM_HORIZON"]
-    assert [each[each.index("to aggr") :] for each in found if "mappings" in each] == expected
+    assert [line[line.index("to aggr") :] for line in lines if "mappings" in line] == expected
 
 
 def test_describe_names_what_would_expire(blog: Blog) -> None:
     disabled = {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}}
     with patch.object(blog.clients["dynamodb"], "describe_time_to_live", lambda **_: disabled):
-        [problem] = [each for each in problems(blog) if "TTL" in each]
+        [problem] = [line for line in problems(blog) if "TTL" in line]
     assert problem == "TTL is disabled: pace, site, view would expire, but stay"
-    assert not [each for each in problems(blog) if "TTL" in each]
+    assert not [line for line in problems(blog) if "TTL" in line]
 
 
 def problems(blog: Blog, **outside: Any) -> list[str]:
@@ -125,7 +125,7 @@ def problems(blog: Blog, **outside: Any) -> list[str]:
 
 def checkpoints(blog: Blog) -> dict[str, str | None]:
     shards = counters(blog, "describe", "--json").document["shards"]
-    return {each["shard"]: each["checkpoint moved"] for each in shards}
+    return {shard["shard"]: shard["checkpoint moved"] for shard in shards}
 
 
 @pytest.mark.parametrize("spoiled", [{"applied_through": {"S": "x"}}, {"shard": {"S": "other"}}])
@@ -145,7 +145,7 @@ def test_describe_warns_of_a_malformed_checkpoint(blog: Blog, spoiled: dict[str,
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("get", "pages"), "expected True, for a Scan that takes"),
         (("get", "pages", "a"), "'a' is no field=value"),
@@ -162,8 +162,8 @@ def test_describe_warns_of_a_malformed_checkpoint(blog: Blog, spoiled: dict[str,
         (("events", "view", "url=/", "--since", "2026-11-20"), "expected a field of 'view': url"),
     ],
 )
-def test_wrong_input_is_one_line(blog: Blog, arguments: tuple[str, ...], said: str) -> None:
-    assert said in mistake(counters(blog, *arguments))
+def test_wrong_input_is_one_line(blog: Blog, arguments: tuple[str, ...], message: str) -> None:
+    assert message in mistake(counters(blog, *arguments))
 
 
 def test_help_lists_the_exit_codes_and_every_command_has_the_shared_options(capsys: pytest.CaptureFixture[str]) -> None:
@@ -181,7 +181,7 @@ _CLIENT_ERROR = aws.ClientError({"Error": {"Code": "AccessDeniedException", "Mes
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "said"),
+    ("error", "code", "message"),
     [
         (_CLIENT_ERROR, 3, "AWS refused GetItem: AccessDeniedException: not you at all"),
         (aws.NoCredentialsError(), 3, "Unable to locate credentials"),
@@ -197,10 +197,10 @@ _CLIENT_ERROR = aws.ClientError({"Error": {"Code": "AccessDeniedException", "Mes
     ],
 )
 def test_each_error_has_its_exit_code_and_one_line(
-    error: BaseException, code: int, said: str, monkeypatch: pytest.MonkeyPatch
+    error: BaseException, code: int, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert ending(error)[0] == code
-    assert said in ending(error)[1]
+    assert message in ending(error)[1]
 
     @command()
     def fails(session: Session) -> None:
@@ -237,15 +237,15 @@ def test_progress_is_lines_on_standard_error_without_a_terminal(monkeypatch: pyt
     monkeypatch.setitem(cli.counters.commands, "work", work)
     done = run("work", clock=lambda: now)
     assert (done.out, done.err) == ("", "counting: 40 of 100, 18 s left\ncounting: 80 of 100, 6 s left\n")
-    seen = run("work", clock=lambda: now, terminal=True)
-    assert seen.out == ""
-    assert "counting" in seen.err
+    result = run("work", clock=lambda: now, terminal=True)
+    assert result.out == ""
+    assert "counting" in result.err
 
 
 def execute(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    known = os.environ | {"PYTHONPATH": str(Path(dynamodb_counters.__file__).parents[1])} | environment
+    variables = os.environ | {"PYTHONPATH": str(Path(dynamodb_counters.__file__).parents[1])} | environment
     line = [sys.executable, "-m", "counters_cli.main", *arguments]
-    return subprocess.run(line, env=known, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(line, env=variables, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_as_a_process() -> None:
@@ -255,19 +255,19 @@ def test_as_a_process() -> None:
     nothing = execute()
     assert (nothing.returncode, nothing.stdout) == (2, "")
     assert "Commands:" in nothing.stderr
-    asked = "get", "shops", "--table", "sales", "--endpoint-url", "http://127.0.0.1:9"
-    away = execute(*asked, AWS_DEFAULT_REGION="us-east-1")
+    arguments = "get", "shops", "--table", "sales", "--endpoint-url", "http://127.0.0.1:9"
+    away = execute(*arguments, AWS_DEFAULT_REGION="us-east-1")
     assert (away.returncode, away.stdout, away.stderr.count("\n")) == (3, "", 1)
     assert 'Could not connect to the endpoint URL: "http://127.0.0.1:9/"' in away.stderr
 
 
 @pytest.mark.parametrize(
-    ("region", "said"),
+    ("region", "message"),
     [("nowhere!", "a supported format"), pytest.param("", "Invalid endpoint", marks=pytest.mark.night)],
 )
-def test_a_region_that_is_none_is_one_line(region: str, said: str) -> None:
+def test_a_region_that_is_none_is_one_line(region: str, message: str) -> None:
     refused = execute("get", "shops", "--table", "sales", AWS_DEFAULT_REGION=region)
-    assert (refused.returncode, refused.stderr.count("\n"), said in refused.stderr) == (2, 1, True), refused.stderr
+    assert (refused.returncode, refused.stderr.count("\n"), message in refused.stderr) == (2, 1, True), refused.stderr
 
 
 def test_a_number_has_separators_and_few_decimals_and_a_span_its_two_greatest_units() -> None:

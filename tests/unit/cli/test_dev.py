@@ -162,8 +162,8 @@ def test_without_app_or_emulator_it_says_what_to_do(tmp_path: Path, monkeypatch:
     assert mistake(run("dev")) == "error: there is no cdk.json here: go to the app's directory\n"
     (tmp_path / "cdk.json").write_text("{}")
     monkeypatch.setattr("counters_cli.emulator.find_spec", lambda _: None)
-    said = "error: the emulator is not installed: pip install 'dynamodb-counters[dev]'\n"
-    assert mistake(run("dev")) == said
+    message = "error: the emulator is not installed: pip install 'dynamodb-counters[dev]'\n"
+    assert mistake(run("dev")) == message
 
 
 Headers = tuple[tuple[str, str], ...]
@@ -196,7 +196,7 @@ def test_who_has_the_key_and_who_calls_an_api_of_the_app_gets_in(path: str, head
 
 
 @pytest.mark.parametrize(
-    ("headers", "said"),
+    ("headers", "message"),
     [
         *(((("Host", f"{name}:4566"),), "Host") for name in ("rebound.example", "127.0.0.1.example", "a@127.0.0.1")),
         *((headers, "Host") for headers in ((), (HOST, ("Host", "rebound.example")))),
@@ -204,9 +204,9 @@ def test_who_has_the_key_and_who_calls_an_api_of_the_app_gets_in(path: str, head
         ((HOST, ("Origin", "http://127.0.0.1:4566"), ("Origin", "https://example.com")), "Origin"),
     ],
 )
-def test_a_foreign_host_or_origin_is_refused_everywhere_and_with_the_key(headers: Headers, said: str) -> None:
+def test_a_foreign_host_or_origin_is_refused_everywhere_and_with_the_key(headers: Headers, message: str) -> None:
     for path in (INVOKE, API, "/_ministack/ready"):
-        assert said in refused(path, *headers, SIGNED)
+        assert message in refused(path, *headers, SIGNED)
 
 
 NO_API = [f"/_aws/execute-api{rest}" for rest in ("", "/abc", "//abc/x")] + ["/x/_aws/execute-api/abc/$default/"]

@@ -39,7 +39,7 @@ def test_json_has_each_name_and_threshold_that_is_new_changed_or_no_longer_decla
     done = _diff(world, _template(tmp_path, Stack=declared), "--json")
 
     assert (done.code, done.document["first_deployment"]) == (1, False)
-    assert [(one["name"], one["kind"], one["next"].partition(",")[0]) for one in done.document["names"]] == [
+    assert [(entry["name"], entry["kind"], entry["next"].partition(",")[0]) for entry in done.document["names"]] == [
         ("shops", "changed", "declare the new one as 'shops_v2'"),
         ("stock", "new", ""),
         ("total", "undeclared", "counters drop total"),
@@ -69,8 +69,8 @@ def test_diff_asks_which_of_several_aggregators(tmp_path: Path) -> None:
     world = World(SHOPS)
     file = _template(tmp_path, One=(BIG,), Two=(SHOPS,))
 
-    said = "which aggregator? name one with --aggregator, or its --template; there is: One, Two"
-    assert said in mistake(_diff(world, file))
+    message = "which aggregator? name one with --aggregator, or its --template; there is: One, Two"
+    assert message in mistake(_diff(world, file))
     assert _diff(world, file, "--aggregator", "Two").code == 0
     assert _diff(world, file, "--aggregator", "One").code == 1
     # Stages of an app have the same names.
@@ -81,18 +81,18 @@ def test_diff_asks_which_of_several_aggregators(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         *((content, "is no template") for content in ("", "[]", '{"Resources": {"a": 5}}')),
         ('{"Resources": {}}', "there is: no aggregator"),
         (None, "run `cdk synth`, or name a template"),
     ],
 )
-def test_wrong_input_is_one_line(tmp_path: Path, content: str | None, said: str) -> None:
+def test_wrong_input_is_one_line(tmp_path: Path, content: str | None, message: str) -> None:
     file = tmp_path / "Stack.template.json"
     if content is not None:
         file.write_text(content)
-    assert said in mistake(_diff(World(founds=False), file))
+    assert message in mistake(_diff(World(founds=False), file))
 
 
 def test_describe_shows_the_state_of_names_and_what_code_declares_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,8 +101,8 @@ def test_describe_shows_the_state_of_names_and_what_code_declares_otherwise(monk
     world.deploy(BIG, replace(SHOPS, name="later", pk="LATER#{shop}"))
     streams = SimpleNamespace(describe_stream=lambda **_: {"StreamDescription": {"Shards": []}})
     outside: dict[str, Any] = {"clients": {"dynamodbstreams": streams}, "endpoint_url": "http://memory"}
-    shown = run_on(world, "describe", **outside).out.splitlines()
-    section = shown[shown.index("Names") + 3 :][:3]
+    lines = run_on(world, "describe", **outside).out.splitlines()
+    section = lines[lines.index("Names") + 3 :][:3]
     assert [" ".join(line.split()) for line in section] == [
         "later waiting - - as counted",
         "shops complete - - otherwise",

@@ -51,7 +51,7 @@ def ask(counters: CountersInMemory, *arguments: str) -> Done:
 def test_crossings_of_a_threshold_are_listed_as_its_events(counters: CountersInMemory) -> None:
     def fired(*arguments: str) -> list[tuple[Any, ...]]:
         listed = ask(counters, "events", *arguments, "--json").document["events"]
-        return [(each["group"]["url"], each["direction"], each["level"], each["new"]) for each in listed]
+        return [(event["group"]["url"], event["direction"], event["level"], event["new"]) for event in listed]
 
     early, late = [("/", "up", 2, 2), ("/", "up", 3, 3)], [("/b", "up", 2, 2), ("/b", "up", 3, 3), ("/b", "down", 3, 2)]
     assert fired("busy") == early + late
@@ -62,8 +62,8 @@ def test_crossings_of_a_threshold_are_listed_as_its_events(counters: CountersInM
 
 
 def test_all_pages_of_what_has_none_are_one_page(counters: CountersInMemory) -> None:
-    found = ask(counters, "get", "slowest", "url=/", "--order", "largest", "--all", "--json").document["largest"]
-    assert [each["value"] for each in found] == [*range(11, 1, -1)]
+    entries = ask(counters, "get", "slowest", "url=/", "--order", "largest", "--all", "--json").document["largest"]
+    assert [entry["value"] for entry in entries] == [*range(11, 1, -1)]
 
 
 def test_a_group_is_explained_by_its_events_of_a_span(counters: CountersInMemory) -> None:

@@ -63,8 +63,8 @@ def test_every_command_is_run() -> None:
 def test_nothing_prints_but_the_console() -> None:
     other = re.compile(r"\bprint\(|\becho\(|sys\.stdout\.write")
     folder = Path(main.__file__).parent
-    found = [path.name for path in folder.rglob("*.py") if other.search(path.read_text().replace(">>> print(", ""))]
-    assert found == []
+    names = [path.name for path in folder.rglob("*.py") if other.search(path.read_text().replace(">>> print(", ""))]
+    assert names == []
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +88,9 @@ def _emulator(blog: Blog, monkeypatch: pytest.MonkeyPatch) -> None:
     variables = {"Variables": {"TABLE_NAME": "blog"}}
     function = {"FunctionName": "odd", "Handler": describe.AGGREGATOR_HANDLER, "Environment": variables}
     listed = {"TableNames": ["blog"], "Functions": [function], "Items": []}
-    told: dict[str, Any] = {"endpoint_url": "http://x", "environment": dict, "address": dict}
+    attributes: dict[str, Any] = {"endpoint_url": "http://x", "environment": dict, "address": dict}
     client = SimpleNamespace(invoke=lambda **_: None)
-    emulator = SimpleNamespace(client=lambda _: client, listed=lambda *names: listed[names[-1]], **told)
+    emulator = SimpleNamespace(client=lambda _: client, listed=lambda *names: listed[names[-1]], **attributes)
     changed = {"aggregate": "odd", "values": {"url": TEXT}, "measures": {"n": 1}}
     monkeypatch.setattr(Emulator, "start", lambda **_: nullcontext(emulator))
     monkeypatch.setattr(cdk, "deploy", lambda *_: {"Stack": {"Text": TEXT}})
@@ -103,8 +103,8 @@ def _emulator(blog: Blog, monkeypatch: pytest.MonkeyPatch) -> None:
 def _verification(monkeypatch: pytest.MonkeyPatch) -> None:
     """For `counters verify`: one that is over, and has found the group drifted."""
     drift = Difference("pages", {"url": TEXT}, {"views": 1}, "drifted", TEXT)
-    told = {"groups": lambda _: Counter([TEXT]), "repair": lambda **_: (1, 0), "preview": lambda: ([TEXT], 1, 1)}
-    over = SimpleNamespace(differences=[drift], compared=1, **told)
+    methods = {"groups": lambda _: Counter([TEXT]), "repair": lambda **_: (1, 0), "preview": lambda: ([TEXT], 1, 1)}
+    over = SimpleNamespace(differences=[drift], compared=1, **methods)
     monkeypatch.setattr(backfill, "runner_of", lambda *_, **__: over)
     monkeypatch.setattr(backfill, "work_off", lambda *_: {"run": TEXT, "seconds": 1, "units": 1, "items": 1})
 
@@ -127,13 +127,13 @@ def test_no_command_prints_what_acts_on_a_terminal(blog: Blog, name: str) -> Non
     plain = perform(blog, name)
     printed = plain.out + plain.err
     assert plain.code != Exit.FAULT, printed
-    assert [one for one in printed if one != "\n" and not one.isprintable()] == []
+    assert [char for char in printed if char != "\n" and not char.isprintable()] == []
     # In a narrow column, a text may be cut anywhere: after its escaped line feed, too.
     below = pairwise(["", *map(str.rstrip, printed.splitlines())])
     assert not any(line.startswith("error: forged") and not above.endswith(r"\n") for above, line in below)
     assert (r"\u202e" in "".join(printed.split())) is (name not in SILENT), printed
     as_json = perform(blog, name, "--json")
-    assert [one for one in as_json.out + as_json.err if one != "\n" and not one.isprintable()] == []
+    assert [char for char in as_json.out + as_json.err if char != "\n" and not char.isprintable()] == []
     live = perform(blog, name, terminal=True)
     assert FOREIGN.findall(live.out + live.err) == []
 

@@ -54,23 +54,23 @@ def world() -> Sales:
 
 
 def test_entries_are_found_by_reason(world: Sales) -> None:
-    one, two, three = world.ids()
-    assert world.ids("--reason", "'SHOP'") == [one, three]
-    assert world.ids("--reason", "towns: ") == [one]
-    assert world.ids("--reason", "NOT A NUMBER") == [two]
-    assert world.run("quarantine", "list", one, "--json").document["entries"][0]["declarations"] == ["shops", "towns"]
+    first, second, third = world.ids()
+    assert world.ids("--reason", "'SHOP'") == [first, third]
+    assert world.ids("--reason", "towns: ") == [first]
+    assert world.ids("--reason", "NOT A NUMBER") == [second]
+    assert world.run("quarantine", "list", first, "--json").document["entries"][0]["declarations"] == ["shops", "towns"]
 
 
 def test_redriven_entries_are_sent_through_the_stream_once(world: Sales) -> None:
-    one, two, three = world.ids()
+    first, second, third = world.ids()
     looked = world.run("quarantine", "redrive", "--all", "--dry-run", "--json")
-    assert looked.document == {"would be redriven": [one, two, three]}
-    done = world.run("quarantine", "redrive", one, two, "--json")
-    assert (done.code, done.document) == (0, {"redriven": [one, two], "refused": {}})
+    assert looked.document == {"would be redriven": [first, second, third]}
+    done = world.run("quarantine", "redrive", first, second, "--json")
+    assert (done.code, done.document) == (0, {"redriven": [first, second], "refused": {}})
     assert world.states() == ["released", "released", "waiting"]
-    assert world.ids() == [three]
-    assert world.ids("--state", "redriven") == [one, two]
-    again = world.run("quarantine", "redrive", one)
+    assert world.ids() == [third]
+    assert world.ids("--state", "redriven") == [first, second]
+    again = world.run("quarantine", "redrive", first)
     assert (again.code, again.out) == (0, "0 entries would be redriven\n")
 
 
@@ -95,32 +95,32 @@ def test_nothing_is_discarded_by_a_version_that_cannot_read_all_definitions(
 
 
 def test_discarded_entries_never_wait_again(world: Sales) -> None:
-    one, two, three = world.ids()
-    assert world.run("quarantine", "discard", two).code == 2, "no question was asked"
-    assert world.run("quarantine", "discard", two, answer=lambda _: False).code == 1
-    assert world.run("quarantine", "discard", two, "--dry-run").code == 0
+    first, second, third = world.ids()
+    assert world.run("quarantine", "discard", second).code == 2, "no question was asked"
+    assert world.run("quarantine", "discard", second, answer=lambda _: False).code == 1
+    assert world.run("quarantine", "discard", second, "--dry-run").code == 0
     assert world.states() == ["waiting"] * 3
-    done = world.run("quarantine", "discard", two, three, "--yes")
+    done = world.run("quarantine", "discard", second, third, "--yes")
     assert (done.code, done.out) == (0, "2 discarded\n")
     for batch in world.batches[1:]:
         world.bench.deliver(batch, by=world.bench.process())
-    assert world.ids() == [one]
-    assert world.ids("--state", "discarded") == [two, three]
-    assert world.run("quarantine", "list", three, "--json").document["entries"][0]["state"] == "discarded"
+    assert world.ids() == [first]
+    assert world.ids("--state", "discarded") == [second, third]
+    assert world.run("quarantine", "list", third, "--json").document["entries"][0]["state"] == "discarded"
     assert [entry.key for entry in world.bench.counters.quarantined(redriven=True)] != []
-    assert world.run("quarantine", "redrive", two, "--json").document == {"would be redriven": []}
+    assert world.run("quarantine", "redrive", second, "--json").document == {"would be redriven": []}
 
 
 def test_an_entry_that_changes_meanwhile_is_reported(world: Sales) -> None:
-    one, two, _ = world.ids()
+    first, second, _ = world.ids()
 
     def somebody_else(_: str) -> bool:
-        world.run("quarantine", "redrive", one)
+        world.run("quarantine", "redrive", first)
         return True
 
-    done = world.run("quarantine", "discard", one, two, answer=somebody_else)
+    done = world.run("quarantine", "discard", first, second, answer=somebody_else)
     assert (done.code, done.out) == (1, "1 discarded; 1 refused\n")
-    assert done.err == f"{one}: it has changed meanwhile\n"
+    assert done.err == f"{first}: it has changed meanwhile\n"
 
 
 def test_a_delta_is_shown_with_its_group() -> None:
@@ -130,13 +130,13 @@ def test_a_delta_is_shown_with_its_group() -> None:
     bench.deliver(bench.records())
     [entry] = bench.counters.quarantined()
     assert "numbers" in entry.content
-    [found] = run_on(bench, "quarantine", "list", "--json").document["entries"]
-    assert found["declarations"] == ["shops"]
-    assert (found["item"], found["content"]["group"]) == ("a", ["a"])
+    [row] = run_on(bench, "quarantine", "list", "--json").document["entries"]
+    assert row["declarations"] == ["shops"]
+    assert (row["item"], row["content"]["group"]) == ("a", ["a"])
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("redrive",), "which entries?"),
         (("discard",), "which entries?"),
@@ -144,5 +144,5 @@ def test_a_delta_is_shown_with_its_group() -> None:
         (("list", "--state", "x"), "'x' is not one of"),
     ],
 )
-def test_wrong_input_is_one_line(world: Sales, arguments: tuple[str, ...], said: str) -> None:
-    assert said in mistake(world.run("quarantine", *arguments))
+def test_wrong_input_is_one_line(world: Sales, arguments: tuple[str, ...], message: str) -> None:
+    assert message in mistake(world.run("quarantine", *arguments))

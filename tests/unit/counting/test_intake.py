@@ -35,18 +35,18 @@ def _redriven(sequence: int, attribute: str, content: str, names: Sequence[str] 
     return record(sequence, {**waiting, "state": {"S": "released"}}, waiting)
 
 
-def _held(sequence: int) -> dict[str, Any]:
+def _entry(sequence: int) -> dict[str, Any]:
     return _redriven(sequence, RECORD, json.dumps(_HELD))
 
 
 def test_an_entry_that_failed_again_holds_the_redrive_itself_and_records_ascend() -> None:
-    again = _redriven(30, RECORD, json.dumps(_held(20)))
+    again = _redriven(30, RECORD, json.dumps(_entry(20)))
 
     [change] = intake([again])
 
     assert (int(change.sequence), change.record) == (30, _HELD)
     with pytest.raises(AssertionError, match="a shard's records ascend"):
-        intake([again, _held(20)])
+        intake([again, _entry(20)])
 
 
 def test_a_delta_is_read_exactly() -> None:
@@ -61,9 +61,9 @@ def test_a_delta_is_read_exactly() -> None:
 
 
 def test_an_entry_is_counted_by_the_declarations_it_waits_for() -> None:
-    held = record(7, None, image("view", url="/"))
+    deletion = record(7, None, image("view", url="/"))
 
-    [change] = intake([_redriven(20, RECORD, json.dumps(held), names=["a", "c", "gone"])])
+    [change] = intake([_redriven(20, RECORD, json.dumps(deletion), names=["a", "c", "gone"])])
     folded = fold(Plan((_A, _B, _C)), [change])
 
     assert [(delta.layout.name, delta.measures) for delta in folded.deltas] == [("a", {"n": -1}), ("c", {"n": -1})]
@@ -79,14 +79,14 @@ _SPOILED: dict[str, list[dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("attribute", "spoiled"), [(name, value) for name in _SPOILED for value in _SPOILED[name]])
 def test_a_spoiled_entry_is_kept(attribute: str, spoiled: dict[str, Any]) -> None:
-    entry = _held(4)
+    entry = _entry(4)
     entry["dynamodb"]["NewImage"][attribute] = spoiled
 
-    folded = fold(_PLAN, intake([entry, _held(5)]))
+    folded = fold(_PLAN, intake([entry, _entry(5)]))
 
     assert [(delta.layout.name, int(delta.last)) for delta in folded.deltas] == [("a", 5)]
-    [kept] = folded.invalid
-    assert (kept.record, kept.entry_id) == (entry, f"{4:040}#NewImage")
+    [item] = folded.invalid
+    assert (item.record, item.entry_id) == (entry, f"{4:040}#NewImage")
     if attribute == RECORD:
         assert read_quarantine_item(entry["dynamodb"]["NewImage"]).content in ({}, {"dynamodb": 7})
 

@@ -111,7 +111,7 @@ def test_a_plan_has_what_counts_with_the_thresholds_that_watch_it() -> None:
     plan = plan_of(registry)
     assert plan.programs.keys() == {"shops", "stock"}
     [watched] = plan.armed.values()
-    assert [one.name for one in watched.declaration._thresholds] == ["many"]  # type: ignore[union-attr]
+    assert [threshold.name for threshold in watched.declaration._thresholds] == ["many"]  # type: ignore[union-attr]
     assert plan_of(registry, frozenset({"shops"})).programs.keys() == {"stock"}
     dropped = replace(registry.entries["threshold many"], dropped=True)
     assert plan_of(Registry(entries={**registry.entries, dropped.name: dropped})).armed == {}
@@ -125,8 +125,8 @@ def test_each_change_is_in_one_portion_of_the_names_whose_cut_it_is_past(monkeyp
     cuts = {"b1": f"{2:040}", "b2": f"{4:040}"}
     monkeypatch.setattr(names._logs, "cut", lambda run, *_: cuts[run.id])
     changes = [Change(record(number, image("sale"), created=9)) for number in range(1, 6)]
-    portions, found = names.portions("shard", changes)
-    assert found == cuts
+    portions, actual = names.portions("shard", changes)
+    assert actual == cuts
     assert [change for _, some in portions for change in some] == changes
     counted = [({*plan.programs}, len(some)) for plan, some in portions]
     assert counted == [({"stock"}, 1), ({"stock", "shops"}, 2), ({"stock", "shops", "hours"}, 2)]
@@ -161,8 +161,8 @@ def test_a_reader_of_another_definition_is_refused_and_one_of_an_unreadable_one_
 
 def test_a_definition_lacks_thresholds_and_what_its_event_only_asks_of_writers() -> None:
     asking = replace(SALE, retention=timedelta(days=7), attributes={"id": int, "shop": str, "price": int})
-    asked = replace(SHOPS, source=asking)
-    watched: Any = flatten([asked, replace(MANY, aggregate=asked)])[0]
+    shops = replace(SHOPS, source=asking)
+    watched: Any = flatten([shops, replace(MANY, aggregate=shops)])[0]
     assert definition(watched) == SHOPS
     assert definition(replace(OVER, source=watched)) == OVER
     assert same_definition(watched, SHOPS)

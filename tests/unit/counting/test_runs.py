@@ -30,19 +30,19 @@ class _Streams:
         self._pages, self._closed = pages, closed
         self.pauses: list[float] = []
 
-    def describe_stream(self, **asked: Any) -> Any:
-        if "ExclusiveStartShardId" not in asked:
+    def describe_stream(self, **request: Any) -> Any:
+        if "ExclusiveStartShardId" not in request:
             child = {"ShardId": "a-child", "ParentShardId": "b-parent"}
             return {"StreamDescription": {"Shards": [child], "LastEvaluatedShardId": "a-child"}}
         parent = {"ShardId": "b-parent", "ParentShardId": "forgotten"}
         return {"StreamDescription": {"Shards": [parent]}}
 
-    def get_shard_iterator(self, **asked: Any) -> Any:
-        assert asked["ShardIteratorType"] == "TRIM_HORIZON"
+    def get_shard_iterator(self, **request: Any) -> Any:
+        assert request["ShardIteratorType"] == "TRIM_HORIZON"
         return {"ShardIterator": "0"}
 
-    def get_records(self, **asked: Any) -> Any:
-        place = int(asked["ShardIterator"])
+    def get_records(self, **request: Any) -> Any:
+        place = int(request["ShardIterator"])
         created = datetime(2026, 11, 20, 10, tzinfo=UTC)
         numbers = self._pages[place] if place < len(self._pages) else []
         records = [{"dynamodb": {"SequenceNumber": str(n), "ApproximateCreationDateTime": created}} for n in numbers]
@@ -80,10 +80,10 @@ class Client:
 
     def __init__(self, date: str | None) -> None:
         self.date = date
-        self.asked = 0
+        self.requests = 0
 
     def get_item(self, **_: Any) -> dict[str, Any]:
-        self.asked += 1
+        self.requests += 1
         return {"ResponseMetadata": {"HTTPHeaders": {} if self.date is None else {"date": self.date}}}
 
 
@@ -97,10 +97,10 @@ def test_an_answers_date_is_carried_on_by_a_monotonic_clock() -> None:
     first = now()
     assert first == 1795132800.0
     monotonic[0] += ASKED_EVERY - 1
-    assert (now(), client.asked) == (first + ASKED_EVERY - 1, 1)
+    assert (now(), client.requests) == (first + ASKED_EVERY - 1, 1)
     monotonic[0] += 1
     client.date = "Fri, 20 Nov 2026 00:00:30 GMT"
-    assert (now(), client.asked) == (first + 30, 2)
+    assert (now(), client.requests) == (first + 30, 2)
     monotonic[0] += ASKED_EVERY
     # It never goes back, though headers have whole seconds.
     client.date = "Fri, 20 Nov 2026 00:00:34 GMT"
@@ -140,7 +140,7 @@ class _Item:
     """Contributions of an item at the cut and after each change since, and how many changes its scan has seen."""
 
     contributed: list[int]
-    seen: int
+    changes: int
     in_parent: int
     """How many changes came through the shard that has a child by now."""
 
@@ -158,8 +158,8 @@ def _sums(group: str, number: int) -> Sums:
 def test_a_baseline_is_what_items_contributed_at_the_cut(items: list[_Item], parts: int, is_repeated: bool) -> None:
     scanned, logged, expected = [], [], collections.Counter[str]()
     for place, (group, item) in enumerate(zip("ababab", items, strict=False)):
-        digest, seen = f"item-{place}", min(item.seen, len(item.contributed) - 1)
-        scanned.append(RunRow(digest, _sums(group, item.contributed[seen])))
+        digest, changes = f"item-{place}", min(item.changes, len(item.contributed) - 1)
+        scanned.append(RunRow(digest, _sums(group, item.contributed[changes])))
         expected[group] += item.contributed[0]
         for index, old in enumerate(item.contributed[:-1]):
             # The numbers of a child say nothing about those of its parent.
@@ -170,17 +170,17 @@ def test_a_baseline_is_what_items_contributed_at_the_cut(items: list[_Item], par
     lineage.meet([Shard("parent", "", is_open=False), Shard("child", "parent", is_open=True)])
     pages: Any = SimpleNamespace(scanned=lambda: scanned, logged=lambda: reversed(logged), lineage=lineage)
 
-    every = [each for part in range(parts) for each in contributions(pages, part, parts)]
+    every = [entry for part in range(parts) for entry in contributions(pages, part, parts)]
 
-    found = {group[0]: measures["n"] for (_, group), measures in (sum_up(every, 0, 1) or {}).items() if measures["n"]}
-    assert found == {group: number for group, number in expected.items() if number}
+    sums = {group[0]: measures["n"] for (_, group), measures in (sum_up(every, 0, 1) or {}).items() if measures["n"]}
+    assert sums == {group: number for group, number in expected.items() if number}
 
 
 @given(st.lists(st.text(max_size=4), unique=True), st.integers(1, 5))
 def test_parts_hold_each_group_once_and_split_into_four(texts: list[str], parts: int) -> None:
     contributed = [{("views", (text,)): {"n": 1}} for text in texts]
-    found = [ref for part in range(parts) for ref in sum_up(contributed, part, parts) or ()]
-    assert sorted(found) == sorted(("views", (text,)) for text in texts)
+    refs = [ref for part in range(parts) for ref in sum_up(contributed, part, parts) or ()]
+    assert sorted(refs) == sorted(("views", (text,)) for text in texts)
     assert all(part_of(text, 4 * parts) // 4 == part_of(text, parts) for text in texts)
 
 
@@ -195,11 +195,11 @@ def test_a_score_that_differs_from_its_measure_is_drift_though_events_may_have_e
     statuses = list(judge(shops, missing, may_exceed=True, is_gone=False))
 
     certain = [numbers.get(SCORE, 0) for status, _, numbers in statuses if status == "drifted"]
-    lost = total if isinstance(measure, Count) and total > 0 else 0
-    assert sum(certain) == score - total + lost
-    found = [numbers for *_, numbers in statuses]
-    assert {name: sum(numbers.get(name, 0) for numbers in found) for name in missing} == missing
-    assert all(all(numbers.values()) for numbers in found)
+    loss = total if isinstance(measure, Count) and total > 0 else 0
+    assert sum(certain) == score - total + loss
+    differences = [numbers for *_, numbers in statuses]
+    assert {name: sum(numbers.get(name, 0) for numbers in differences) for name in missing} == missing
+    assert all(all(numbers.values()) for numbers in differences)
 
 
 def test_what_is_over_a_counter_is_verified_and_backfilled() -> None:
@@ -209,7 +209,7 @@ def test_what_is_over_a_counter_is_verified_and_backfilled() -> None:
     world.deliver_new()
     assert world.missing() == []
     world.spoil(SHOPS, "left", 2, shop="a")
-    assert [(each.name, dict(each.missing)) for each in world.verify().differences] == [("shops", {"left": -2})]
+    assert [(item.name, dict(item.missing)) for item in world.verify().differences] == [("shops", {"left": -2})]
 
     world.deploy(STOCK, SHOPS, KINDS)
     world.fill()

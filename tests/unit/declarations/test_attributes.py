@@ -256,14 +256,14 @@ def _dataclass(kind: Any) -> type:
 
 
 def _pydantic_dataclass(kind: Any, **more: Any) -> type:
-    made = type("Class", (), {"__annotations__": {"x": kind}, "x": pydantic.Field(**more)})
-    return pydantic.dataclasses.dataclass(made)
+    model = type("Class", (), {"__annotations__": {"x": kind}, "x": pydantic.Field(**more)})
+    return pydantic.dataclasses.dataclass(model)
 
 
 def _typed_dict(kind: Any, **config: Any) -> type:
-    made: Any = _any(TypedDict)("Typed", {"x": kind})
-    made.__pydantic_config__ = config
-    return made  # type: ignore[no-any-return]
+    model: Any = _any(TypedDict)("Typed", {"x": kind})
+    model.__pydantic_config__ = config
+    return model  # type: ignore[no-any-return]
 
 
 @dataclass

@@ -91,7 +91,7 @@ def test_attributes_of_events_take_a_part_of_the_environment_too(
 ) -> None:
     kinds = [Attribute(str, max_length=80), Attribute(int, minimum=0), datetime, Attribute(Decimal, required=False)]
     named = [{f"attribute_{n}_{m}": kinds[m % 4] for m in range(attributes)} for n in range(events)]
-    sources = [Event(f"event_{n}", key=tuple(each)[:2], attributes=each) for n, each in enumerate(named)]
+    sources = [Event(f"event_{n}", key=tuple(mapping)[:2], attributes=mapping) for n, mapping in enumerate(named)]
     declared = tuple(
         Aggregate(f"aggregate_{n}", source, by=source.fields[0], where=Attr(source.fields[1]).gt(n))
         for n, source in ((n, sources[n % events]) for n in range(100))
@@ -106,8 +106,8 @@ def test_attributes_of_events_take_a_part_of_the_environment_too(
 def test_the_text_is_the_same_in_every_process_and_dozens_fit_a_quarter_of_the_environment(seed: str) -> None:
     script = "from tests.unit.declarations.test_codec import _MANY, encode; print(encode(_MANY))"
     run = [sys.executable, "-c", f"import sys; sys.path[:0] = {sys.path!r}; {script}"]
-    found = subprocess.run(run, capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed})
-    assert found.stdout.strip() == encode(_MANY)
+    result = subprocess.run(run, capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed})
+    assert result.stdout.strip() == encode(_MANY)
     assert len(encode(_MANY)) < 1024
 
 
@@ -153,21 +153,21 @@ _SHOWN: list[Any] = [
     ),
     Quota("hours", limit=5, per=_WEEK, tz=zoneinfo.ZoneInfo("Europe/Berlin")),
 ]
-_COUNTED = [each for each in _SHOWN if isinstance(each, Aggregate | Window)]
+_COUNTED = [declaration for declaration in _SHOWN if isinstance(declaration, Aggregate | Window)]
 
 
 @pytest.mark.parametrize(("declared", "name"), [(_VIEW, "attributes"), (_VIEWS, "measures")])
 def test_a_declaration_does_not_change(declared: Any, name: str) -> None:
-    held = getattr(declared, name)
-    before = dict(held)
+    mapping = getattr(declared, name)
+    before = dict(mapping)
     named: list[Any] = [("__delitem__", next(iter(before))), ("pop", "n", None), ("clear",), ("popitem",)]
     named += [("update", before), ("__ior__", before), ("__setitem__", "more", Count()), ("setdefault", "more", 1)]
     for method, *arguments in named:
         with pytest.raises(TypeError, match=r"dataclasses\.replace"):
-            getattr(held, method)(*arguments)
-    given = dict(before)
-    changed = replace(declared, **{name: given})
-    given.clear()
+            getattr(mapping, method)(*arguments)
+    values = dict(before)
+    changed = replace(declared, **{name: values})
+    values.clear()
     assert changed == declared
     assert getattr(declared, name) == before
 
@@ -190,7 +190,7 @@ def test_declarations_come_back_as_they_were(drawn: list[Declaration]) -> None:
     assert encode(decode(text)) == text
 
 
-@pytest.mark.parametrize("declared", _SHOWN, ids=lambda each: each.name)
+@pytest.mark.parametrize("declared", _SHOWN, ids=lambda declaration: declaration.name)
 def test_a_declaration_is_what_its_copies_and_the_call_of_its_repr_are(declared: Any) -> None:
     names = {"datetime": datetime_module, "zoneinfo": zoneinfo, "Decimal": Decimal}
     names |= {name: getattr(dynamodb_counters, name) for name in dynamodb_counters.__all__}
@@ -202,9 +202,9 @@ def test_a_declaration_is_what_its_copies_and_the_call_of_its_repr_are(declared:
 
 
 def test_the_mappings_and_sequences_in_an_attribute_do_not_change() -> None:
-    given: dict[str, Any] = {"a": str}
-    attribute = Attribute(dict, attributes={"b": Attribute(dict, attributes=given)})
-    given["c"] = int
+    attributes: dict[str, Any] = {"a": str}
+    attribute = Attribute(dict, attributes={"b": Attribute(dict, attributes=attributes)})
+    attributes["c"] = int
 
     assert attribute == Attribute(dict, attributes={"b": Attribute(dict, attributes={"a": str})})
     assert hash(attribute) == hash(copy.deepcopy(attribute))
@@ -231,8 +231,8 @@ def test_the_name_of_a_distinct_means_its_members_too() -> None:
 )
 def test_a_period_begins_and_ends_where_its_calendar_says(per: Any, tz: str, moment: str, start: str, end: str) -> None:
     at, *expected = (datetime.fromisoformat(f"{text}Z").timestamp() for text in (moment, start, end))
-    found = Quota("calls", limit=1, per=per, tz=tz)._period(at)
-    assert [found.start, found.end] == expected
+    period = Quota("calls", limit=1, per=per, tz=tz)._period(at)
+    assert [period.start, period.end] == expected
 
 
 def test_events_that_are_counted_may_be_given_again() -> None:
@@ -247,7 +247,7 @@ _BESTS = Aggregate("players", Event("path", key=("player", "path")), by="player"
 
 
 @pytest.mark.parametrize(
-    ("made", "pk", "sk"),
+    ("declaration", "pk", "sk"),
     [
         (_VISIT, "view#{url}", "view#{time}#{clientId}"),
         (Event("sale", key="id"), "sale#{id}", "sale"),
@@ -270,8 +270,8 @@ _BESTS = Aggregate("players", Event("path", key=("player", "path")), by="player"
         (Distinct("visitors", _VISIT, member="clientId"), "visitors", "visitors"),
     ],
 )
-def test_an_item_lies_next_to_its_source_if_that_names_the_group(made: Any, pk: str, sk: str | None) -> None:
-    assert (made.pk, getattr(made, "sk", None)) == (pk, sk)
+def test_an_item_lies_next_to_its_source_if_that_names_the_group(declaration: Any, pk: str, sk: str | None) -> None:
+    assert (declaration.pk, getattr(declaration, "sk", None)) == (pk, sk)
 
 
 def test_templates_and_the_fields_that_make_them_are_the_same_declaration() -> None:
@@ -291,24 +291,24 @@ _key_texts = st.text(st.sampled_from("ab#%~-MEMBER"), min_size=1, max_size=4)
 
 @st.composite
 def _declared(draw: st.DrawFn) -> tuple[Declarable, ...]:
-    event, found = draw(_events), list[Declarable]()
+    event, declarations = draw(_events), list[Declarable]()
     for name in draw(st.lists(_some_names, unique=True, min_size=1, max_size=4)):
         fields = draw(_some_fields)
-        below: list[Event | Aggregate] = [event, *(one for one in found if isinstance(one, Aggregate))]
+        below: list[Event | Aggregate] = [event, *(part for part in declarations if isinstance(part, Aggregate))]
         source = draw(st.sampled_from(below))
         kind = draw(st.sampled_from(["aggregate", "window", "distinct", "counter"]))
         if name == event.name:
             continue
         if kind == "window":
-            found.append(Window(name, event, by=fields, time="at"))
+            declarations.append(Window(name, event, by=fields, time="at"))
         elif kind == "counter":
-            found.append(Counter(name, by=fields, n=Count()))
+            declarations.append(Counter(name, by=fields, n=Count()))
         elif kind == "distinct":
-            found.append(Distinct(name, event, by=fields, member="member"))
+            declarations.append(Distinct(name, event, by=fields, member="member"))
         else:
-            known = [field for field in fields if isinstance(source, Event) or field in source.fields]
-            found.append(Aggregate(name, source, by=known, measures={"n": Count()}))
-    return tuple(found)
+            names = [field for field in fields if isinstance(source, Event) or field in source.fields]
+            declarations.append(Aggregate(name, source, by=names, measures={"n": Count()}))
+    return tuple(declarations)
 
 
 @given(_declared(), st.data())
@@ -317,14 +317,14 @@ def test_no_two_declarations_share_an_item_if_fields_make_their_keys(
 ) -> None:
     parts = flatten(declared)
     require_consistent(parts)
-    writers = {part.name: part for one in parts for part in (one, one.source) if not isinstance(part, Items | Direct)}
-    for one, two in combinations(writers.values(), 2):
+    owners = {part.name: part for item in parts for part in (item, item.source) if not isinstance(part, Items | Direct)}
+    for first, second in combinations(owners.values(), 2):
         keys = [
             tuple(
                 template.render({name: data.draw(_key_texts) for name in template.fields})
                 for template in (part._pk_template, part._sk_template)
             )
-            for part in (one, two)
+            for part in (first, second)
         ]
         assert keys[0] != keys[1]
 

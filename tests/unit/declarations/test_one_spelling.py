@@ -71,21 +71,21 @@ def test_all_spellings_of_a_value_are_one_key_one_group_and_one_digest(kind: str
     event = Event("e", key=("x", "id"), attributes={"x": declared, "id": str})
     groups = Aggregate("groups", event, by="x")
     spelled = data.draw(spellings)
-    one, other = data.draw(spelled), data.draw(spelled)
+    first, other = data.draw(spelled), data.draw(spelled)
 
-    texts = [canonical_fields(groups, groups.fields, {"x": value}) for value in (one, other)]
-    keys = [key_item(event, {"x": value, "id": "1"}) for value in (one, other)]
+    texts = [canonical_fields(groups, groups.fields, {"x": value}) for value in (first, other)]
+    keys = [key_item(event, {"x": value, "id": "1"}) for value in (first, other)]
     assert operator.eq(*texts)
     assert operator.eq(*({name: key[name] for name in ("pk", "sk")} for key in keys))
     # A number of a key may be asked for as text; an event has the number.
-    sent = [Decimal(value) if kind in ("Decimal", "int") else value for value in (one, other)]
-    items = [typed_item(event, {"x": value, "id": "1"}) for value in sent]
+    values = [Decimal(value) if kind in ("Decimal", "int") else value for value in (first, other)]
+    items = [typed_item(event, {"x": value, "id": "1"}) for value in values]
     assert items[0]["pk"] == keys[0]["pk"]
     assert operator.eq(*(EventIdentity(event).digest(item) for item in items))
     with counters_in_memory([groups]) as counters:
-        for value, number in ((sent[0], "1"), (sent[1], "1"), (sent[1], "2")):
+        for value, number in ((values[0], "1"), (values[1], "1"), (values[1], "2")):
             counters.accept(event, {"x": value, "id": number})
-        assert [counters.get(groups, x=value)["groups"] for value in sent] == [2, 2]
+        assert [counters.get(groups, x=value)["groups"] for value in values] == [2, 2]
 
 
 def test_events_differ_in_digits_finer_than_a_datetime() -> None:
@@ -100,8 +100,8 @@ def test_events_differ_in_digits_finer_than_a_datetime() -> None:
 def test_versions_that_are_times_sort_as_times(moments: list[datetime]) -> None:
     event = Event("e", key="id", version="at", attributes={"id": str, "at": datetime})
     plain = Event("e", key="id", version="at")
-    for one, sent in ((event, [moment.isoformat() for moment in moments]), (plain, moments)):
-        texts = [typed_item(one, {"id": "1", "at": value})["at"]["S"] for value in sent]
+    for source, values in ((event, [moment.isoformat() for moment in moments]), (plain, moments)):
+        texts = [typed_item(source, {"id": "1", "at": value})["at"]["S"] for value in values]
         assert (texts[0] < texts[1]) == (moments[0] < moments[1])
 
 
@@ -110,9 +110,9 @@ def test_members_of_lists_sets_and_maps_are_spelled_alike() -> None:
     event = Event("e", key="id", attributes={"id": str, "days": list[datetime], "ids": set[UUID], "place": place})
     uuid, noon, utc = "6f9619ff-8b86-d011-b42d-00cf4fc964ff", "2026-11-20T13:00:00+01:00", {"S": "2026-11-20T12:00:00Z"}
     values = {"id": "A", "days": [noon], "ids": {uuid, uuid.upper()}, "place": {"at": noon, "more": noon}}
-    wanted = {"id": {"S": "A"}, "days": {"L": [utc]}, "ids": {"SS": [uuid]}}
-    wanted["place"] = {"M": {"at": utc, "more": {"S": noon}}}
-    assert typed_item(event, values).items() >= wanted.items()
+    expected = {"id": {"S": "A"}, "days": {"L": [utc]}, "ids": {"SS": [uuid]}}
+    expected["place"] = {"M": {"at": utc, "more": {"S": noon}}}
+    assert typed_item(event, values).items() >= expected.items()
 
 
 _TIMES: Final = ("2026-11-20T10:00:00Z", "2026-11-20T10:00:00.000Z", "2026-11-20T11:00:00+01:00", "20261120T100000z")
@@ -137,9 +137,9 @@ def test_every_door_and_read_takes_every_spelling(door: str, event: Event, time:
     last = Window("last", event, by="client", time="time")
     with counters_in_memory([timed, members, last], now=_NOW) as counters:
         counters.accept(event, _values(_TIMES[0]))
-        sent: dict[str, Any] = {"accept_many": [[_values(time)]], "record_once": [_values(time), [timed]]}
-        outcome = getattr(counters, door)(event, *sent.get(door, [_values(time)]))
-        assert [each.status for each in (outcome if door == "accept_many" else [outcome])] == ["duplicate"]
+        arguments: dict[str, Any] = {"accept_many": [[_values(time)]], "record_once": [_values(time), [timed]]}
+        outcome = getattr(counters, door)(event, *arguments.get(door, [_values(time)]))
+        assert [result.status for result in (outcome if door == "accept_many" else [outcome])] == ["duplicate"]
         for spelled in _TIMES:
             values = _values(spelled)
             assert counters.get(timed, {"time": spelled})["timed"] == 1

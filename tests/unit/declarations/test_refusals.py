@@ -140,7 +140,7 @@ def _any(value: Any) -> Any:
     return value
 
 
-def _one(name: str = "a", source: Any = PATH, **changes: Any) -> Aggregate:
+def _aggregate(name: str = "a", source: Any = PATH, **changes: Any) -> Aggregate:
     return Aggregate(name, source, **{"pk": "A", "sk": "ALL", "measures": {"n": Count()}, **changes})
 
 
@@ -149,7 +149,7 @@ def _together(*declared: Any, events: Any = ()) -> Callable[[], object]:
 
 
 def _a(**changes: Any) -> Callable[[], object]:
-    return lambda: _one(**changes)
+    return lambda: _aggregate(**changes)
 
 
 _o = partial(_a, source=ORDER)
@@ -161,19 +161,19 @@ def _packed(packed: Any, **changes: Any) -> Callable[[], object]:
 
 _UUID = "6f9619ff-8b86-d011-b42d-00cf4fc964ff"
 _PLAYERS_AT_HOME = Event("note", pk="PLAYER#{player}", sk="{id}")
-_SHARDED = _one("sharded", write_shards=4)
-_RANKED = _one("ranked", pk="R#{player}", ranking=Ranking(measure="n", leaderboard="PLAYERS"))
+_SHARDED = _aggregate("sharded", write_shards=4)
+_RANKED = _aggregate("ranked", pk="R#{player}", ranking=Ranking(measure="n", leaderboard="PLAYERS"))
 
 _REFUSED: list[tuple[Callable[[], object], str]] = [
     (_a(source="path"), "source='path': expected an Event or Items or Aggregate"),
-    (_together(_one(source=PLAYERS)), "source='players': expected an aggregate that is declared with 'a'"),
-    (_together(_one(), _one(pk="B")), "name='a': expected one declaration per name; rename one of the two"),
-    (_together(_one(), _one()), "name='a': expected each declaration only once"),
-    (lambda: Plan((_one(), _one(pk="B"))), "name='a': expected one declaration per name"),
-    (_together(_one(pk="W#{url}", sk="WINDOW#{x}#H#{y}"), Window("w", PATH, pk="W#{url}", time="at")), "pk='W#{url}': expected keys that cannot match"),
-    (_together(_one("a", pk="A#{player}"), _one("m", pk="M"), _one("b", pk="A#TOTAL")), "pk='A#TOTAL': expected keys that cannot match items of 'a'; change those of 'b', or its name"),
-    (_together(_one(pk="QUARANTINE#{player}")), "pk='QUARANTINE#{player}': expected a key that cannot match the reserved 'QUARANTINE#{number}'"),
-    (_together(_one(pk="CHECKPOINT#{player}")), "pk='CHECKPOINT#{player}': expected a key that cannot match the reserved 'CHECKPOINT#{number}'"),
+    (_together(_aggregate(source=PLAYERS)), "source='players': expected an aggregate that is declared with 'a'"),
+    (_together(_aggregate(), _aggregate(pk="B")), "name='a': expected one declaration per name; rename one of the two"),
+    (_together(_aggregate(), _aggregate()), "name='a': expected each declaration only once"),
+    (lambda: Plan((_aggregate(), _aggregate(pk="B"))), "name='a': expected one declaration per name"),
+    (_together(_aggregate(pk="W#{url}", sk="WINDOW#{x}#H#{y}"), Window("w", PATH, pk="W#{url}", time="at")), "pk='W#{url}': expected keys that cannot match"),
+    (_together(_aggregate("a", pk="A#{player}"), _aggregate("m", pk="M"), _aggregate("b", pk="A#TOTAL")), "pk='A#TOTAL': expected keys that cannot match items of 'a'; change those of 'b', or its name"),
+    (_together(_aggregate(pk="QUARANTINE#{player}")), "pk='QUARANTINE#{player}': expected a key that cannot match the reserved 'QUARANTINE#{number}'"),
+    (_together(_aggregate(pk="CHECKPOINT#{player}")), "pk='CHECKPOINT#{player}': expected a key that cannot match the reserved 'CHECKPOINT#{number}'"),
     (lambda: Sum("lines[].quantity"), "attribute='lines[].quantity': expected an attribute of the item, not of a list's members"),
     (_a(where=Attr("tags[]").eq("a")), "where='tags[]': expected an attribute of the item, not of a list's members"),
     (lambda: Window("w", PATH, time="lines[].at"), "time='lines[].at': expected an attribute of the item, not of a list's members"),
@@ -184,7 +184,7 @@ _REFUSED: list[tuple[Callable[[], object], str]] = [
     (_a(source=_SHARDED), "source='sharded': expected an aggregate with write_shards=1"),
     (_a(measures={"h": Histogram("n", exactly=[1])}, ranking=Ranking(measure="h", leaderboard="B")), "ranking='h': expected a Count or Sum of the aggregate"),
     (_a(ranking=Ranking(measure="n", leaderboard="B#{team}")), "ranking='B#{team}': expected fields of the group: none"),
-    (_together(_RANKED, _one("b", pk="B#{player}", ranking=Ranking(measure="n", leaderboard="PLAYERS"))), "leaderboard='PLAYERS': expected a leaderboard that cannot hold groups of 'ranked'"),
+    (_together(_RANKED, _aggregate("b", pk="B#{player}", ranking=Ranking(measure="n", leaderboard="PLAYERS"))), "leaderboard='PLAYERS': expected a leaderboard that cannot hold groups of 'ranked'"),
     (_a(write_shards=4, ranking=Ranking(measure="n", leaderboard="B")), 'write_shards=4: expected 1, and write_shards of its Ranking instead'),
     (lambda: Sum("paths", cap=_any(0.1)), 'cap=0.1: expected an int or Decimal (floats are not exact)'),
     (lambda: Histogram("paths", bounds=[5, 1]), 'bounds=[5, 1]: expected 1 to 100 ascending numbers'),
@@ -202,7 +202,7 @@ _REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: Items("i", keys=_any("id")), "keys='id': expected a TableKeys, or None for the keys 'pk' and 'sk'"),
     (lambda: TableKeys("id", "id"), "sort_key='id': expected a different attribute for each key and the TTL"),
     (lambda: TableKeys("id", ttl=""), "ttl='': expected an attribute name"),
-    (_together(_one("a", source=Items("i", keys=TableKeys("id"))), _one("b", pk="B", source=Items("j", keys=TableKeys("key")))), "keys=TableKeys(partition_key='key', sort_key=None, ttl=None): expected those of 'i', which lies in the same table"),
+    (_together(_aggregate("a", source=Items("i", keys=TableKeys("id"))), _aggregate("b", pk="B", source=Items("j", keys=TableKeys("key")))), "keys=TableKeys(partition_key='key', sort_key=None, ttl=None): expected those of 'i', which lies in the same table"),
     (lambda: Distinct("d", PATH, pk="D#{player}", sk="D", member="player"), "member='player': expected an attribute that is not part of the group's key"),
     (lambda: Distinct("d", PATH, pk="D#{at:month}", sk="D#{at:day}", member="player", retention=timedelta(days=1)), 'retention=datetime.timedelta(days=1): expected None, or exactly one time that groups, such as at:day'),
     (lambda: Distinct("d", PATH, pk="D", sk="D", member="at:day", retention=timedelta(days=1)), 'retention=datetime.timedelta(days=1): expected None, or exactly one time that groups, such as at:day'),
@@ -224,7 +224,7 @@ _REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: Threshold("", PLAYERS, at=[1]), "name='': expected"),
     (lambda: Threshold("plan", PLAYERS, at=[1], measure="units"), "measure='units': expected a Count, Sum or Average of 'players': paths"),
     (lambda: Threshold("plan", PLAYERS, at=[1], direction=_any("above")), "direction='above': expected one of 'up', 'down', 'both'"),
-    (_together(_one(pk="PLAYER#{player}", sk="PATH#{x}")), "pk='PLAYER#{player}': expected keys that cannot match items of 'path'; change those of 'a', or its name"),
+    (_together(_aggregate(pk="PLAYER#{player}", sk="PATH#{x}")), "pk='PLAYER#{player}': expected keys that cannot match items of 'path'; change those of 'a', or its name"),
     (_a(source=PLAYERS, pk="A#{team}"), "pk='team': expected attributes of 'players': player, paths"),
     (_a(source=PLAYERS, where=Attr("paths").ge("3")), "where='3': expected what 'paths' can be: a number"),
     (lambda: Distinct("d", PATH, pk="D", sk="D", member="player", retention=timedelta(days=1)), 'retention=datetime.timedelta(days=1): expected None, or exactly one time that groups, such as at:day'),

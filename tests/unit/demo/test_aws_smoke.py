@@ -25,10 +25,10 @@ def _cloud(resources: dict[str, str], status: str | None = None) -> MagicMock:
     """Every service's client of an account: its stack is gone once it is deleted, or stays with a status."""
     created = {"Stacks": [{"StackId": f"arn:{NAME}", "StackStatus": "CREATE_COMPLETE"}]}
     deleted = {"Stacks": [{"StackId": f"arn:{NAME}", "StackStatus": status}]}
-    found = [{"PhysicalResourceId": name, "ResourceType": kind} for name, kind in resources.items()]
+    summaries = [{"PhysicalResourceId": name, "ResourceType": kind} for name, kind in resources.items()]
     pages = {
         "list_object_versions": [{"Versions": [{"Key": key, "VersionId": "null"} for key in "ab"]}],
-        "list_stack_resources": [{"StackResourceSummaries": found}],
+        "list_stack_resources": [{"StackResourceSummaries": summaries}],
     }
     return MagicMock(
         **{
@@ -51,7 +51,7 @@ def _removed(monkeypatch: pytest.MonkeyPatch, cloud: MagicMock) -> list[str]:
 def test_retained_resources_are_removed_once_late_invocations_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     cloud = _cloud(KEPT)
     assert _removed(monkeypatch, cloud) == []
-    changed = [made for made in cloud.method_calls if made[0].startswith(("delete", "sleep"))]
+    changed = [request for request in cloud.method_calls if request[0].startswith(("delete", "sleep"))]
     assert changed == [
         call.delete_stack(StackName=NAME),
         call.sleep(10),
@@ -63,9 +63,9 @@ def test_retained_resources_are_removed_once_late_invocations_have_ended(monkeyp
 
 
 def test_resources_that_cannot_be_removed_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    left = _removed(monkeypatch, _cloud({**KEPT, "logs": "AWS::Logs::LogGroup"}, "DELETE_FAILED"))
-    assert [line.partition(":")[0] for line in left] == [f"stack {NAME}", "AWS"]
-    assert "AccessDenied" in left[1]
+    lines = _removed(monkeypatch, _cloud({**KEPT, "logs": "AWS::Logs::LogGroup"}, "DELETE_FAILED"))
+    assert [line.partition(":")[0] for line in lines] == [f"stack {NAME}", "AWS"]
+    assert "AccessDenied" in lines[1]
 
 
 @pytest.fixture

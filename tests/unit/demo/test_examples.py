@@ -43,14 +43,14 @@ def counted(name: str) -> Finding:
     """Count an example's events in memory; crossings, which only the emulator sends, are taken to be right."""
     [example] = play(setup(), [name])
     account = Account()
-    declared = [each for (is_event, _), each in example.declared.items() if not is_event]
+    declared = [declaration for (is_event, _), declaration in example.declared.items() if not is_event]
     with counters_in_memory(declared, now=example.now) as counters:
         for feed in example.feeds():
             account.send(counters, feed, Progress(io.StringIO()))
-        found: dict[str, Any] = {**example.read(counters)}
+        numbers: dict[str, Any] = {**example.read(counters)}
     if name == "blog":
-        found["crossings"] = example.expected(found)["crossings"]
-    return Finding(example, account, found)
+        numbers["crossings"] = example.expected(numbers)["crossings"]
+    return Finding(example, account, numbers)
 
 
 @pytest.fixture(scope="module", params=EMITTING)
@@ -79,9 +79,9 @@ def test_a_seed_decides_the_traffic() -> None:
 
 
 def test_a_hostile_log_is_read_back(tmp_path: Path) -> None:
-    found = [*read_log(write_log(tmp_path / "access log"))]
-    assert found.count(None) == len(GARBAGE)
-    for view, (client, time, target) in zip(filter(None, found), [*VIEWS, REPEATED], strict=True):
+    views = [*read_log(write_log(tmp_path / "access log"))]
+    assert views.count(None) == len(GARBAGE)
+    for view, (client, time, target) in zip(filter(None, views), [*VIEWS, REPEATED], strict=True):
         moment = datetime.strptime(time, "%d/%b/%Y:%H:%M:%S %z").astimezone(UTC)
         assert view == View(target, f"{moment:%Y-%m-%dT%H:%M:%SZ}", client, 512)
 
@@ -108,7 +108,7 @@ def test_a_logged_request_is_read_back(line: str, view: tuple[str, str, str, int
     "line",
     [
         *(_LINE.replace("10.0.0.1 -", by) for by in ("a:443 10.0.0.1 -", "a 10.0.0.1", "10.0.0.1, 10.0.0.2 -")),
-        *(_LINE.replace('"GET / HTTP/1.1"', f'"{asked}"') for asked in ("GET  / HTTP/1.1", "GET HTTP/1.1")),
+        *(_LINE.replace('"GET / HTTP/1.1"', f'"{request}"') for request in ("GET  / HTTP/1.1", "GET HTTP/1.1")),
         *(_LINE.replace('"GET / HTTP/1.1" 200 1', '"-" 408 -'), _LINE.replace("20/Nov", "31/Feb")),
         *(_LINE.replace("200", "2000"), f'{_LINE} "-" "x" "y"', "server restarted"),
     ],

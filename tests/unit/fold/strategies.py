@@ -58,16 +58,16 @@ def declared(draw: st.DrawFn) -> list[Declarable]:
             group = draw(st.lists(st.sampled_from(fields(under)), unique=True)) if fields(under) else []
             levels[-1].append(_aggregate(draw, f"{name}-{number}", under, group, attributes(under)))
     used = {part.source.name for level in levels for part in level}
-    made: list[Declarable] = [
+    declarations: list[Declarable] = [
         replace(part, write_shards=draw(st.integers(1, 3))) if part.name not in used else part
         for level in levels
         for part in level
     ]
     if draw(st.booleans()):
-        made.append(_distinct(draw))
+        declarations.append(_distinct(draw))
     if draw(st.booleans()):
-        made += _levels(draw)
-    return draw(st.permutations(made))
+        declarations += _levels(draw)
+    return draw(st.permutations(declarations))
 
 
 def _aggregate(draw: st.DrawFn, name: str, source: Any, group: Any, numbers: list[str]) -> Aggregate:

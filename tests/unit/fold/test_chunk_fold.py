@@ -56,8 +56,8 @@ def _chunk(event: Event, rows: Sequence[Row]) -> Image:
 def _alone(event: Event, rows: Sequence[Row]) -> list[Record]:
     images = [(row.sign, {**row.values, "_type": {"S": event.name}}) for row in rows]
     return [
-        record(n, shown) if sign == "+" else record(n, None, shown)
-        for n, (sign, shown) in enumerate(images, 1)
+        record(n, item) if sign == "+" else record(n, None, item)
+        for n, (sign, item) in enumerate(images, 1)
         if sign != "0"
     ]
 
@@ -91,7 +91,7 @@ def test_columns_count_what_rows_do_and_leave_to_quarantine_what_they_do(rows: l
 @given(declared(), st.lists(st.builds(_row, st.just("+"), values), min_size=1, max_size=5))
 def test_a_chunk_that_expires_takes_back_what_its_events_would(declarations: list[Declarable], rows: list[Row]) -> None:
     expired = [
-        record(n, None, shown["dynamodb"]["NewImage"], expired=True) for n, shown in enumerate(_alone(GAME, rows))
+        record(n, None, entry["dynamodb"]["NewImage"], expired=True) for n, entry in enumerate(_alone(GAME, rows))
     ]
 
     packed = _fold(declarations, [record(1, None, _chunk(GAME, rows), expired=True)])
@@ -123,11 +123,11 @@ def test_a_batch_is_cut_where_many_events_cannot_be_folded() -> None:
 @given(st.lists(st.builds(_row, _signs, _sales), min_size=1, max_size=30), st.data())
 def test_a_chunk_that_changes_counts_the_difference(rows: list[Row], data: st.DataObject) -> None:
     """Equal contributions cancel one by one: if one of two is gone, one is left."""
-    kept = data.draw(st.lists(st.sampled_from(rows), min_size=1, max_size=30))
+    sample = data.draw(st.lists(st.sampled_from(rows), min_size=1, max_size=30))
 
-    changed = _fold(_PLAIN, [record(1, _chunk(_SALE, kept), _chunk(_SALE, rows))])
+    changed = _fold(_PLAIN, [record(1, _chunk(_SALE, sample), _chunk(_SALE, rows))])
 
-    both = _fold(_PLAIN, [record(1, _chunk(_SALE, kept)), record(2, None, _chunk(_SALE, rows))])
+    both = _fold(_PLAIN, [record(1, _chunk(_SALE, sample)), record(2, None, _chunk(_SALE, rows))])
     assert _nonzero(changed) == _nonzero(both)
 
 
@@ -166,8 +166,8 @@ def _single(sale: dict[str, str]) -> Image:
 
 def _entries(folded: Folded) -> list[Image]:
     return [
-        quarantine_item(quarantine_key("s", one.entry_id), "", {"record": pack(one.record)}, one.names, NOW)
-        for one in folded.invalid
+        quarantine_item(quarantine_key("s", entry.entry_id), "", {"record": pack(entry.record)}, entry.names, NOW)
+        for entry in folded.invalid
     ]
 
 
@@ -179,7 +179,7 @@ def _again(records: Sequence[Record], entries: Sequence[Image]) -> list[Change]:
 
 
 def _redriven(entries: Sequence[Image]) -> list[Change]:
-    return intake(record(100 + n, {**one, "state": {"S": "released"}}, one) for n, one in enumerate(entries))
+    return intake(record(100 + n, {**entry, "state": {"S": "released"}}, entry) for n, entry in enumerate(entries))
 
 
 def _sums(*folds: Folded) -> dict[Any, Any]:
@@ -215,10 +215,10 @@ def test_what_the_code_cannot_count_itself_waits_for_its_own_declarations() -> N
     entries = _entries(fold(_FORMER, changes_of(records)))
     stricter = Plan((replace(_ALL, pk="TILL#{till}"), _SUMS))
 
-    left = fold(stricter, _again(records, entries))
-    after = fold(stricter, _again(records, entries + _entries(left)))
+    result = fold(stricter, _again(records, entries))
+    after = fold(stricter, _again(records, entries + _entries(result)))
 
-    assert ([one.names for one in left.invalid], left.deltas) == ([("all",)], [])
+    assert ([entry.names for entry in result.invalid], result.deltas) == ([("all",)], [])
     assert after.invalid == []
 
 

@@ -39,9 +39,9 @@ def test_names_of_derived_fields_are_parameters_and_arguments(plain: bool) -> No
         counters.accept(_REQUEST, {"id": "1", "at": _NOON, "revision": 1, "status": 500, "ms": 100, "plan": "pro"})
 
         query = "&".join(texts) if plain else urlencode(dict(text.split("=") for text in texts))
-        found = CountResources(counters, (_BY,)).read("by", query, resource="get")
+        answer = CountResources(counters, (_BY,)).read("by", query, resource="get")
         ran = run("get", "by", *texts, "--json", "--table=counters", client=counters.client, clock=counters.clock)
-    assert found["measures"] == {"n": 1}
+    assert answer["measures"] == {"n": 1}
     assert ran.document["measures"] == {"n": 1}
 
 
@@ -57,9 +57,9 @@ def test_a_group_in_a_page_whose_first_number_is_0_counts_as_a_group() -> None:
 def test_the_bin_below_is_shown_in_json_and_by_commands() -> None:
     with counters_in_memory([_SPEED]) as counters:
         counters.accept_many(_CALL, [{"id": str(ms), "revision": 1, "ms": ms} for ms in (-7, 0)])
-        shown = CountResources(counters, (_SPEED,)).read("speed", "", resource="get")
+        answer = CountResources(counters, (_SPEED,)).read("speed", "", resource="get")
         get = run("get", "speed", "--table=counters", client=counters.client, clock=counters.clock)
-    assert shown["measures"]["ms"] == {"<0": 1, "0": 1, "50": 0}
+    assert answer["measures"]["ms"] == {"<0": 1, "0": 1, "50": 0}
     assert [line.split()[1:] for line in get.out.splitlines()][-3:] == [["<0", "1"], ["0", "1"], ["50", "0"]]
 
 

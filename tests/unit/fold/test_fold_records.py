@@ -66,9 +66,9 @@ def test_a_change_that_concerns_no_measure_causes_no_write(new: Image, old: Imag
 )
 def test_another_regions_ttl_names_no_service_so_the_ttl_decides(ttl: Any, created: Any, counts: bool) -> None:
     old = _view() if ttl is None else {**_view(), "ttl": ttl}
-    left = {} if counts else {("views", ("/",)): {"n": -1, "bytes": -1}}
+    expected = {} if counts else {("views", ("/",)): {"n": -1, "bytes": -1}}
 
-    assert _measures([record(1, None, old, created=created)], _VIEWS) == left
+    assert _measures([record(1, None, old, created=created)], _VIEWS) == expected
     assert _measures([record(1, None, old, created=created)], _LIVE) == {("live", ()): {"n": -1}}
 
 
@@ -215,8 +215,8 @@ _HISTORY_PLAN = Plan(
 
 @st.composite
 def _view_images(draw: st.DrawFn) -> Image:
-    made = image("view", url=draw(st.sampled_from("ab")), at=NOW - draw(st.sampled_from([0, 59, 60, 3600])))
-    return made | draw(st.sampled_from([{}, {"bytes": {"N": "0"}}, {"bytes": {"N": "1.50"}}]))
+    view = image("view", url=draw(st.sampled_from("ab")), at=NOW - draw(st.sampled_from([0, 59, 60, 3600])))
+    return view | draw(st.sampled_from([{}, {"bytes": {"N": "0"}}, {"bytes": {"N": "1.50"}}]))
 
 
 _IMAGES = st.one_of(_view_images(), st.just(image("undeclared")), st.just({"pk": {"S": "x"}}))
@@ -260,8 +260,8 @@ def test_folding_above_applied_through_is_folding_the_later_records(shard: Shard
         later = {delta.ref: delta for delta in fold(_HISTORY_PLAN, changes_of(shard.records[place + 1 :])).deltas}
         assert (origin in above) is (origin in later)
         if origin in above:
-            one, two = above[origin], later[origin]
-            assert (one.first, one.last, one.measures) == (two.first, two.last, two.measures)
+            first, second = above[origin], later[origin]
+            assert (first.first, first.last, first.measures) == (second.first, second.last, second.measures)
 
 
 # Limits of what one image may ask of the table, and of what a batch does: one update a touched group and bucket
@@ -295,10 +295,10 @@ def test_a_group_is_as_long_as_its_item_can_afford(declared: Any, character: str
     rest = "1tags0" if declared.name in ("pair", "each") else ""
     longest = character * ((MAX_GROUP_BYTES - len(rest)) // len(character.encode()))
 
-    kept = _fold(declared, _tagged(longest, tags=1))
+    result = _fold(declared, _tagged(longest, tags=1))
     refused = _fold(declared, _tagged(tags=1), _tagged(longest + "x" * 10, tags=1), _tagged(tags=1))
 
-    assert (len(kept.deltas) > 0, kept.invalid) == (True, [])
+    assert (len(result.deltas) > 0, result.invalid) == (True, [])
     [entry] = refused.invalid
     assert "invalid group" in entry.reason
     assert f"expected at most {MAX_GROUP_BYTES} bytes" in entry.reason

@@ -30,7 +30,7 @@ def order(pk: str = "CUSTOMER#ann", sk: str = "ORDER#mon#1", **more: Any) -> dic
 
 
 def counted(declaration: Declaration, *records: dict[str, Any], is_foreign: bool = True) -> dict[Any, Any]:
-    folded = fold(Plan((declaration,)), [Change(one, is_foreign=is_foreign) for one in records])
+    folded = fold(Plan((declaration,)), [Change(entry, is_foreign=is_foreign) for entry in records])
     assert folded.invalid == []
     return {delta.group: delta.measures for delta in folded.deltas if any(delta.measures.values())}
 
@@ -40,11 +40,11 @@ def test_a_key_has_the_fields_of_its_segments_or_does_not_match(key: str) -> Non
     show = show_foreign(Items("of", pk="CUSTOMER#{customer}", keys=KEYS))
     assert show is not None
 
-    shown = show({"PK": {"S": key}})
+    item = show({"PK": {"S": key}})
 
     first, *others = key.split("#")
-    found = None if shown is None else (shown["customer"]["S"], shown["PK"])
-    assert found == ((others[0], {"S": key}) if first == "CUSTOMER" and len(others) == 1 else None)
+    result = None if item is None else (item["customer"]["S"], item["PK"])
+    assert result == ((others[0], {"S": key}) if first == "CUSTOMER" and len(others) == 1 else None)
 
 
 @given(st.integers(-(10**12), 10**12) | st.just(10**37) | st.decimals(-100, 100, places=2), st.booleans())
@@ -53,9 +53,9 @@ def test_a_number_in_a_key_is_text_and_number(number: int | Decimal, in_string: 
     total = Aggregate("total", source, pk="ALL", sk="{value}", measures={"sum": Sum("value")})
     key = {"S": f"V#{number}"} if in_string else {"N": str(number)}
 
-    found = counted(total, record(1, {"sensor": {"B": "AA=="}, "at": key}))
+    sums = counted(total, record(1, {"sensor": {"B": "AA=="}, "at": key}))
 
-    assert found == ({(str(number),): {"sum": number}} if number else {})
+    assert sums == ({(str(number),): {"sum": number}} if number else {})
 
 
 @pytest.mark.parametrize("text", ["", "1e5", "٣", "1_000", " 1", "1.", "1" * 39])
@@ -75,19 +75,19 @@ def test_fields_come_before_attributes_and_keys_of_another_type_do_not_match() -
 
 
 @pytest.mark.parametrize(
-    ("source", "attribute", "left"),
+    ("source", "attribute", "expected"),
     [
         (ORDER, "expiresAt", {}),
         (ORDER, "ttl", {(): {"n": -1}}),
         (Items("row", keys=TableKeys("PK", "SK")), "ttl", {(): {"n": -1}}),
     ],
 )
-def test_an_item_expires_by_the_ttl_of_its_own_table(source: Items, attribute: str, left: dict[Any, Any]) -> None:
-    kept = Aggregate("kept", source, pk="KEPT", sk="ALL", measures={"n": Count()})
-    gone = record(2, None, order() | {attribute: {"N": str(NOW - 10)}})
-    assert counted(kept, gone) == left
-    assert counted(replace(kept, on_expiry="subtract"), gone) == {(): {"n": -1}}
-    assert counted(kept, {**gone, "userIdentity": TTL_IDENTITY}) == {}
+def test_an_item_expires_by_the_ttl_of_its_own_table(source: Items, attribute: str, expected: dict[Any, Any]) -> None:
+    aggregate = Aggregate("kept", source, pk="KEPT", sk="ALL", measures={"n": Count()})
+    deletion = record(2, None, order() | {attribute: {"N": str(NOW - 10)}})
+    assert counted(aggregate, deletion) == expected
+    assert counted(replace(aggregate, on_expiry="subtract"), deletion) == {(): {"n": -1}}
+    assert counted(aggregate, {**deletion, "userIdentity": TTL_IDENTITY}) == {}
 
 
 USER = Items("User", where=Attr("_type").eq("User"))
@@ -124,10 +124,10 @@ def test_types_that_nothing_declares_are_metered() -> None:
     plan = Plan((CITIES, VISITS))
     records = [typed(1, "User"), typed(2, "User"), typed(3, "Order"), typed(4, "Order", is_deleted=True)]
     elsewhere = record(5, {"pk": {"S": "X"}, "sk": {"S": "Y"}, "_type": {"S": "Note"}})
-    folded = fold(plan, [Change(one) for one in (*records, elsewhere)])
+    folded = fold(plan, [Change(entry) for entry in (*records, elsewhere)])
     assert (folded.deltas, folded.skipped_types) == ([], {"User": 2, "Order": 2})
     # With a source table, Items lie there.
-    apart = fold(plan, [Change(one, is_foreign=False) for one in records])
+    apart = fold(plan, [Change(entry, is_foreign=False) for entry in records])
     assert apart.skipped_types == {}
 
 
@@ -140,8 +140,8 @@ def test_items_of_the_source_table_are_none_of_ours_and_the_other_way_round() ->
     declared = (views, over, ORDERS)
     # Only Items count the other code's items, whatever these look like; and they count nothing in our own table.
     foreign = [order() | group, order() | view, group, view]
-    folded = fold(Plan(declared), [Change(record(n, one), is_foreign=True) for n, one in enumerate(foreign, 1)])
+    folded = fold(Plan(declared), [Change(record(n, item), is_foreign=True) for n, item in enumerate(foreign, 1)])
     assert {delta.layout.name: delta.measures for delta in folded.deltas} == {"orders": {"n": 2}}
     own = enumerate((group, view, order()), 1)
-    folded = fold(Plan(declared), [Change(record(n, one), is_foreign=False) for n, one in own])
+    folded = fold(Plan(declared), [Change(record(n, item), is_foreign=False) for n, item in own])
     assert {delta.layout.name: delta.measures for delta in folded.deltas} == {"over": {"n": 5}, "views": {"n": 1}}

@@ -44,29 +44,29 @@ def _expected(aggregate: Aggregate, live: Sequence[Item], expired: Sequence[Item
 
 def _measures(aggregate: Aggregate, parts: Parts) -> dict[str, Any]:
     """Parts as they are read."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, measure in aggregate.measures.items():
         if isinstance(measure, Average):
-            found[name] = parts.get(f"{name}.sum", 0), parts.get(f"{name}.count", 0)
+            result[name] = parts.get(f"{name}.sum", 0), parts.get(f"{name}.count", 0)
         elif isinstance(measure, Histogram):
             below = [f"<{text(measure.bounds[0])}"] if measure.bounds else []
             bins = [*below, *measure.exactly, *measure.bounds]
-            found[name] = {each: parts.get(f"{name}.{text(each)}", 0) for each in bins}
+            result[name] = {label: parts.get(f"{name}.{text(label)}", 0) for label in bins}
         else:
-            found[name] = parts.get(name, 0)
-    return found
+            result[name] = parts.get(name, 0)
+    return result
 
 
-def _same(found: Any, expected: Any) -> bool:
+def _same(value: Any, expected: Any) -> bool:
     if not isinstance(expected, tuple):
-        return bool(found == expected)
+        return bool(value == expected)
     total, number = expected
-    return bool(found is None if not number else abs(Fraction(found) - Fraction(total) / number) < Fraction(1, 10**36))
+    return bool(value is None if not number else abs(Fraction(value) - Fraction(total) / number) < Fraction(1, 10**36))
 
 
-def _check(name: str, found: dict[str, Any], expected: dict[str, Any]) -> None:
-    assert found.keys() == expected.keys()
-    assert all(_same(found[measure], expected[measure]) for measure in found), (name, found, expected)
+def _check(name: str, actual: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert actual.keys() == expected.keys()
+    assert all(_same(actual[measure], expected[measure]) for measure in actual), (name, actual, expected)
 
 
 def _groups(counters: CountersInMemory, aggregate: Aggregate) -> set[tuple[str, ...]]:

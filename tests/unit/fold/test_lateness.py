@@ -50,12 +50,12 @@ def test_an_event_counts_in_all_tiers_until_its_finest_bucket_is_over(
     at = _MAY + (into % bucket)
     end = _MAY + bucket + 31 * _DAY
 
-    kept, gone = fold(window, [(at, 1)], end - 0.001), fold(window, [(at, 1)], end)
+    before, after = fold(window, [(at, 1)], end - 0.001), fold(window, [(at, 1)], end)
 
-    assert [delta.group[-2] for delta in kept.deltas] == [tier.letter for tier in window._kept_tiers]
-    assert {delta.measures["total"] for delta in kept.deltas} == {1}
-    assert (kept.late, kept.invalid, gone.deltas, gone.late) == (0, [], [], 1 - len(reasons))
-    assert [re.findall("too late", image.reason) for image in gone.invalid] == [reasons] * len(reasons)
+    assert [delta.group[-2] for delta in before.deltas] == [tier.letter for tier in window._kept_tiers]
+    assert {delta.measures["total"] for delta in before.deltas} == {1}
+    assert (before.late, before.invalid, after.deltas, after.late) == (0, [], [], 1 - len(reasons))
+    assert [re.findall("too late", image.reason) for image in after.invalid] == [reasons] * len(reasons)
 
 
 @pytest.mark.parametrize("precision", [precision for precision, _ in _FINEST])
@@ -101,7 +101,7 @@ def _counted(visitors: Distinct, *records: Record) -> Folded:
     return fold_changes(Plan(visitors._parts), changes_of(records))
 
 
-def _seen(at: int, created: float | None) -> Record:
+def _visit(at: int, created: float | None) -> Record:
     return record(1, image("view", at=at, client="ann"), created=created)
 
 
@@ -110,7 +110,7 @@ def test_an_event_counts_until_its_buckets_end_and_the_retention(
     tier: str, at: int, retention: timedelta, after: int
 ) -> None:
     closes = _end(tier, at) + int(retention.total_seconds())
-    folded = _counted(_visitors(tier, retention), _seen(at, closes + after))
+    folded = _counted(_visitors(tier, retention), _visit(at, closes + after))
 
     assert ([delta.measures for delta in folded.deltas], folded.late) == (([{"items": 1}], 0) if after < 0 else ([], 1))
 
@@ -118,7 +118,7 @@ def test_an_event_counts_until_its_buckets_end_and_the_retention(
 @given(_tiers, _moments, _retentions)
 def test_a_members_item_outlives_all_that_can_count_in_it(tier: str, at: int, retention: timedelta) -> None:
     closes = _end(tier, at) + int(retention.total_seconds())
-    [delta] = _counted(_visitors(tier, retention), _seen(at, closes - 1)).deltas
+    [delta] = _counted(_visitors(tier, retention), _visit(at, closes - 1)).deltas
     layout, request = delta.layout, Update(delta.layout, delta.group, delta.measures, "").request("table")
     names, values = request["ExpressionAttributeNames"], request["ExpressionAttributeValues"]
     [ttl] = [values[value]["N"] for name, value in zip(names.values(), values, strict=False) if name == "ttl"]
@@ -149,9 +149,9 @@ def test_a_member_has_what_came_in_time(history: list[tuple[int, tuple[str, int]
         if new == old:
             continue
         records.append(record(number + 1, new, old, created=START + created))
-        for found, sign in ((new, 1), (old, -1)):
-            if found is not None and START + created < _end("day", int(found["at"]["N"])) + _DAY:
-                group = datetime.fromtimestamp(int(found["at"]["N"]), UTC).date().isoformat(), found["client"]["S"]
+        for item, sign in ((new, 1), (old, -1)):
+            if item is not None and START + created < _end("day", int(item["at"]["N"])) + _DAY:
+                group = datetime.fromtimestamp(int(item["at"]["N"]), UTC).date().isoformat(), item["client"]["S"]
                 expected[group] = expected.get(group, 0) + sign
     folded = _counted(_visitors("day", retention), *records)
 
@@ -169,7 +169,7 @@ def test_a_member_has_what_came_in_time(history: list[tuple[int, tuple[str, int]
 )
 def test_a_record_without_a_time_cannot_be_judged(declared: Any) -> None:
     [kind] = {part.source.name for part in flatten([declared])[:1]}
-    made = record(1, image(kind, customer="c", at=START, client="ann"), created=None)
-    [refused] = fold_changes(Plan(flatten([declared])), changes_of([made])).invalid
+    entry = record(1, image(kind, customer="c", at=START, client="ann"), created=None)
+    [refused] = fold_changes(Plan(flatten([declared])), changes_of([entry])).invalid
 
     assert "ApproximateCreationDateTime" in refused.reason
