@@ -20,13 +20,13 @@ Seconds: TypeAlias = dict[str, float]
 
 def best(contenders: Mapping[str, Callable[[], Seconds]], rounds: int) -> dict[str, Seconds]:
     """The lowest seconds of each, all interleaved, so that whatever else runs slows all of them alike."""
-    found: dict[str, Seconds] = {}
+    lowest: dict[str, Seconds] = {}
     for _ in range(rounds):
         for name, run in contenders.items():
             seconds = run()
-            kept = found.setdefault(name, seconds)
-            found[name] = {kind: min(kept[kind], seconds[kind]) for kind in seconds}
-    return found
+            minimum = lowest.setdefault(name, seconds)
+            lowest[name] = {kind: min(minimum[kind], seconds[kind]) for kind in seconds}
+    return lowest
 
 
 def cpu_seconds(run: Callable[[], object]) -> Seconds:
@@ -43,8 +43,8 @@ def microseconds(contenders: Mapping[str, tuple[int, Callable[[], object]]], rou
         gc.collect()
         return cpu_seconds(run)
 
-    found = best({name: partial(timed, run) for name, (_, run) in contenders.items()}, rounds)
-    return {name: found[name]["cpu_seconds"] / events * 1e6 for name, (events, _) in contenders.items()}
+    lowest = best({name: partial(timed, run) for name, (_, run) in contenders.items()}, rounds)
+    return {name: lowest[name]["cpu_seconds"] / events * 1e6 for name, (events, _) in contenders.items()}
 
 
 def run_python(arguments: list[str], environment: Mapping[str, str]) -> str:

@@ -102,7 +102,7 @@ def _run(name: str, program: str, *event: str) -> Seconds:
     }
     # A registry that has all names.
     header = header_key() | {DECLARED: {"S": encode(declared, attributes=True)}}
-    known = [header, *(entry.item() for entry in entries_of((VIEWS, VISITORS, SITE)))]
-    answer = json.dumps({"Items": known if name.startswith("aggregator") else [], "Responses": [{}], "Table": {}})
+    items = [header, *(entry.item() for entry in entries_of((VIEWS, VISITORS, SITE)))]
+    answer = json.dumps({"Items": items if name.startswith("aggregator") else [], "Responses": [{}], "Table": {}})
     wall, cpu = run_python(["-c", _TIMED.format(program), *event, answer], environment).split()[-2:]
     return {"wall_seconds": float(wall), "cpu_seconds": float(cpu)}

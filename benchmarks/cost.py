@@ -63,5 +63,5 @@ def _aggregation(usage: Usage, events: int) -> float:
 
 def _error(counting: Design, views: Sequence[View]) -> float:
     """The sum of all deviations in percent of all events."""
-    right, found = truth(views), counting.counts()
-    return 100 * sum(abs(right[url] - found.get(url, 0)) for url in right | found) / len(views)
+    right, counts = truth(views), counting.counts()
+    return 100 * sum(abs(right[url] - counts.get(url, 0)) for url in right | counts) / len(views)

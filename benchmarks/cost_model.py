@@ -18,12 +18,12 @@ from dynamodb_counters._items.schema import WRITE_UNIT_BYTES, write_units
 from dynamodb_counters._tiers import DAY, HOUR
 
 FILE: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("prices.toml").read_text(encoding="utf-8"))
-SERVICES: Final[dict[str, dict[str, Any]]] = {name: each for name, each in FILE.items() if isinstance(each, dict)}
+SERVICES: Final[dict[str, dict[str, Any]]] = {name: table for name, table in FILE.items() if isinstance(table, dict)}
 PRICES: Final[dict[str, float]] = {
-    f"{service}.{name}": each["dollars"] / each["per"]
+    f"{service}.{name}": price["dollars"] / price["per"]
     for service, table in SERVICES.items()
-    for name, each in table.items()
-    if isinstance(each, dict)
+    for name, price in table.items()
+    if isinstance(price, dict)
 }
 """Dollars for one of what is billed, by names such as ``dynamodb.write_unit``, of one Region at one date."""
 
@@ -257,7 +257,7 @@ def _chunk_units(size: float) -> float:
     width = max(1.0, math.sqrt(3) * _SPREAD * size)
     low, high = size - width, size + width
     boundaries = range(max(1, math.ceil(low / WRITE_UNIT_BYTES)), math.floor(high / WRITE_UNIT_BYTES) + 1)
-    return write_units(low) + sum((high - each * WRITE_UNIT_BYTES) / (high - low) for each in boundaries)
+    return write_units(low) + sum((high - boundary * WRITE_UNIT_BYTES) / (high - low) for boundary in boundaries)
 
 
 def bill(load: Workload) -> Dollars:
@@ -272,8 +272,8 @@ def bill(load: Workload) -> Dollars:
     reached = shards - (shards - 1) * math.exp(-max(0.0, own - 1) / shards)
     echoes = batches * reached * (1 - gathers * (feeding - 1) / shards)
     windows = min(batches + echoes, shards / _TUMBLING_SECONDS)
-    each = (batches + echoes - batches / shards) / shards
-    looks = shards * each / (1 + each * FRESH)
+    rate = (batches + echoes - batches / shards) / shards
+    looks = shards * rate / (1 + rate * FRESH)
     waiting = _READS_PER_LOOK * looks / (batches + echoes)
     per_record = _CPU_PER_RECORD if load.packed is None else _CPU_PER_PACKED_EVENT
     cpu = events * per_record + updates * (_CPU_PER_UPDATE + _CPU_PER_RECORD)
@@ -309,7 +309,7 @@ def per_million(load: Workload, dollars: Mapping[str, float]) -> float:
 def fixed(door: Door = "queue") -> dict[str, Dollars]:
     """Return the dollars that are paid whether events come or not, by construct."""
     watch = Function(_WATCH_RUNS, 0.0, 1).dollars()
-    found = {
+    bills = {
         "StreamAggregator": added(
             [
                 watch,
@@ -319,10 +319,10 @@ def fixed(door: Door = "queue") -> dict[str, Dollars]:
         )
     }
     if door != "sdk":
-        found["EventIngest"] = {"SQS": _IDLE_POLLS * MONTH * PRICES["sqs.request"]}
-    for name, dollars in found.items():
+        bills["EventIngest"] = {"SQS": _IDLE_POLLS * MONTH * PRICES["sqs.request"]}
+    for name, dollars in bills.items():
         dollars["CloudWatch alarms"] = ALARMS[name] * PRICES["cloudwatch.alarm_month"]
-    return found
+    return bills
 
 
 def dynamodb(writes: float, reads: float, stored_bytes: float) -> Dollars:
@@ -336,11 +336,11 @@ def dynamodb(writes: float, reads: float, stored_bytes: float) -> Dollars:
 
 
 def added(parts: Iterable[Mapping[str, float]]) -> Dollars:
-    found: Dollars = {}
+    total: Dollars = {}
     for part in parts:
         for name, dollars in part.items():
-            found[name] = found.get(name, 0.0) + dollars
-    return found
+            total[name] = total.get(name, 0.0) + dollars
+    return total
 
 
 def _door(load: Workload) -> Dollars:
@@ -350,10 +350,10 @@ def _door(load: Workload) -> Dollars:
     requests = load.rate / load.per_request
     # Polls of an idle queue are in what is fixed.
     messages = requests + max(requests / _MESSAGES_PER_CALL, _IDLE_POLLS) - _IDLE_POLLS + requests / _MESSAGES_PER_CALL
-    found = {"SQS": messages * MONTH * PRICES["sqs.request"]}
+    dollars = {"SQS": messages * MONTH * PRICES["sqs.request"]}
     if load.door != "queue":
-        found |= {"API Gateway": requests * MONTH * PRICES["http_api.request"], **_logs(requests * _ACCESS_LOG_BYTES)}
-    return found
+        dollars |= {"API Gateway": requests * MONTH * PRICES["http_api.request"], **_logs(requests * _ACCESS_LOG_BYTES)}
+    return dollars
 
 
 def _behind_door(load: Workload) -> list[Function]:
@@ -367,11 +367,11 @@ def _behind_door(load: Workload) -> list[Function]:
     else:
         cpu, rounds = _CPU_ACCEPTED_PACKED, math.ceil(events * load.chunks / load.flushed)
     runs = load.rate / events
-    found = [Function(runs, events * (cpu + _CPU_PER_MESSAGE / load.per_request), rounds, _LOG_BYTES["consumer"])]
+    functions = [Function(runs, events * (cpu + _CPU_PER_MESSAGE / load.per_request), rounds, _LOG_BYTES["consumer"])]
     if load.door == "validated":
         received = _CPU_RECEIVED + _CPU_RECEIVED_MORE * (load.per_request - 1)
-        found.append(Function(load.rate / load.per_request, received, 1, _LOG_BYTES["receiver"]))
-    return found
+        functions.append(Function(load.rate / load.per_request, received, 1, _LOG_BYTES["receiver"]))
+    return functions
 
 
 def _logs(bytes_per_second: float) -> Dollars:

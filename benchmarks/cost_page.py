@@ -89,7 +89,7 @@ def _million(load: Workload) -> str:
 
 def _by(kind: str, dollars: Mapping[int, float]) -> str:
     (first, least), *others = dollars.items()
-    return ", ".join([f"${least:.3f} with {first} {kind}", *(f"${each:.3f} with {n:,}" for n, each in others)])
+    return ", ".join([f"${least:.3f} with {first} {kind}", *(f"${amount:.3f} with {n:,}" for n, amount in others)])
 
 
 def _by_rate() -> str:
@@ -97,7 +97,7 @@ def _by_rate() -> str:
     for rate in _RATES:
         plain, packed = Workload(rate), Workload(rate, gather=5, packed=max(1, min(5 * rate, 5000)))
         dollars = (increment(plain), bill(plain), bill(packed))
-        rows.append((f"{rate:,}", *(f"{sum(each.values()):,.2f}" for each in dollars)))
+        rows.append((f"{rate:,}", *(f"{sum(costs.values()):,.2f}" for costs in dollars)))
     return table(("events/s", "plain increment, not exact", "one by one", "packed, every 5 s"), rows)
 
 
@@ -137,11 +137,11 @@ def _services(bills: dict[str, dict[str, float]]) -> str:
 def _prices() -> str:
     rows = []
     for service, prices in SERVICES.items():
-        for name, each in prices.items():
-            if isinstance(each, dict):
-                dollars = f"{each['dollars']:.10f}".rstrip("0").rstrip(".")
-                per = " per million" if each["per"] > 1 else ""
-                rows.append((f"[`{service}.{name}`]({prices['source']})", f"{dollars}{per}", each["checked"]))
+        for name, price in prices.items():
+            if isinstance(price, dict):
+                dollars = f"{price['dollars']:.10f}".rstrip("0").rstrip(".")
+                per = " per million" if price["per"] > 1 else ""
+                rows.append((f"[`{service}.{name}`]({prices['source']})", f"{dollars}{per}", price["checked"]))
     return table(("price", "dollars", "checked"), rows)
 
 

@@ -73,29 +73,29 @@ def _at(batch: int, aggregates: tuple[int, ...], rounds: int) -> dict[str, Any]:
     payload = json.dumps({"shardId": SHARD, "Records": records(batch)}, separators=(",", ":"))
     event = json.loads(payload)
     hot = of_few_groups(event)
-    given = event["Records"]
+    stream_records = event["Records"]
     contenders: dict[str, Callable[[], object]] = {"decode": lambda: json.loads(payload)}
     for number in aggregates:
         name, plan = f"aggregates_{number}", Plan(declarations(number))
-        contenders[f"{name}.fold"] = lambda plan=plan: fold(plan, changes_of(given))  # type: ignore[misc]
+        contenders[f"{name}.fold"] = lambda plan=plan: fold(plan, changes_of(stream_records))  # type: ignore[misc]
         contenders[f"{name}.handler"] = partial(_handler(number, stub_client()), event)
         contenders[f"{name}.handler_of_few_groups"] = partial(_handler(number, stub_client()), hot)
     if batch <= 1000:  # Its cost per record is the same at any size.
-        contenders["powertools_looking"] = lambda: _process(given, lambda record: record.dynamodb.new_image)
+        contenders["powertools_looking"] = lambda: _process(stream_records, lambda record: record.dynamodb.new_image)
         idempotent = partial(_count_view, idempotent_counter(stub_client()))
-        contenders["powertools_idempotent"] = lambda: _process(given, idempotent)
+        contenders["powertools_idempotent"] = lambda: _process(stream_records, idempotent)
     return microseconds({name: (batch, run) for name, run in contenders.items()}, rounds)
 
 
 def over_https(batches: tuple[int, ...], aggregates: tuple[int, ...], rounds: int) -> dict[str, dict[str, float]]:
     """Microseconds of CPU per record with all that a client does, and records that a second of CPU is enough for."""
-    found = {}
+    figures = {}
     with https_client(CHECKPOINT) as client:
         for batch in batches:
             contenders = {name: (batch, run) for name, run in _reaching(client, batch, aggregates)}
-            each = found[f"{batch} records: microseconds each"] = microseconds(contenders, rounds)
-            found[f"{batch} records: ceiling per second"] = {name: 1e6 / cpu for name, cpu in each.items()}
-    return found
+            costs = figures[f"{batch} records: microseconds each"] = microseconds(contenders, rounds)
+            figures[f"{batch} records: ceiling per second"] = {name: 1e6 / cpu for name, cpu in costs.items()}
+    return figures
 
 
 def _reaching(client: Any, batch: int, aggregates: tuple[int, ...]) -> Iterator[tuple[str, Callable[[], object]]]:
@@ -126,7 +126,7 @@ def _handler(aggregates: int, client: Any, *, is_recent: bool = True) -> Callabl
 def warm_aggregator(table: Table, declared: tuple[Declaration, ...]) -> Aggregator:
     """An aggregator that knows its registry: it reads it once a minute, which is no cost of a batch."""
     aggregator = Aggregator(table, declared, quarantine_retention_seconds=1)
-    aggregator._names.registry = Registry(entries={each.name: each for each in entries_of(declared)})
+    aggregator._names.registry = Registry(entries={entry.name: entry for entry in entries_of(declared)})
     aggregator._names._read_at = CREATED
     return aggregator
 
@@ -140,9 +140,9 @@ def of_few_groups(event: Any) -> Any:
     return copied
 
 
-def _process(given: Any, handler: Callable[[Any], Any]) -> None:
+def _process(stream_records: Any, handler: Callable[[Any], Any]) -> None:
     processor = BatchProcessor(event_type=EventType.DynamoDBStreams)
-    with processor(records=given, handler=handler):
+    with processor(records=stream_records, handler=handler):
         processor.process()
 
 
@@ -154,8 +154,8 @@ def _count_view(count: Callable[..., Any], record: Any) -> None:
 def peak_memory(batch: int, aggregates: int) -> dict[str, float]:
     """Peak memory and CPU seconds of one whole batch, and those of decoding it, in a process of its own."""
     program = f"from benchmarks import cpu; cpu.print_peak({batch}, {aggregates})"
-    found: dict[str, float] = json.loads(run_python(["-c", program], os.environ))
-    return found
+    figures: dict[str, float] = json.loads(run_python(["-c", program], os.environ))
+    return figures
 
 
 def print_peak(batch: int, aggregates: int) -> None:
@@ -163,9 +163,9 @@ def print_peak(batch: int, aggregates: int) -> None:
     handle = _handler(aggregates, stub_client())
     before = peak_bytes() / 1e6
     spent = cpu_seconds(lambda: handle(json.loads(payload)))
-    found = {"peak_mb": peak_bytes() / 1e6, "before_mb": before, **spent}
+    figures = {"peak_mb": peak_bytes() / 1e6, "before_mb": before, **spent}
     decode = min(cpu_seconds(lambda: json.loads(payload))["cpu_seconds"] for _ in range(3))
-    print(json.dumps({**found, "decode_seconds": decode}))
+    print(json.dumps({**figures, "decode_seconds": decode}))
 
 
 def declarations(number: int) -> tuple[Aggregate, ...]:
@@ -185,7 +185,7 @@ def declarations(number: int) -> tuple[Aggregate, ...]:
 def records(count: int) -> list[dict[str, Any]]:
     """The same records each time, as in a Lambda event."""
     chance = random.Random(4)
-    made = []
+    result = []
     for index in range(count):
         url = f"/blog/{min(chance.randint(1, 300), chance.randint(1, 300))}/post.html"
         client = ".".join(str(chance.randint(1, 99)) for _ in range(4))
@@ -205,5 +205,5 @@ def records(count: int) -> list[dict[str, Any]]:
         }
         number = str(10**24 + index * 997)
         change = {**_CHANGE, "Keys": key, "NewImage": image, "SequenceNumber": number, "SizeBytes": 520}
-        made.append({"eventID": f"{index:032x}", **_ENVELOPE, "dynamodb": change})
-    return made
+        result.append({"eventID": f"{index:032x}", **_ENVELOPE, "dynamodb": change})
+    return result

@@ -46,7 +46,7 @@ class EngineDatabase:
 
     def __init__(self, engine: Any) -> None:
         self.usage = Usage()
-        self.client: Any = PagedClient(engine.client, self._sent)
+        self.client: Any = PagedClient(engine.client, self._meter)
         self.clock = time.time
         self._engine = engine
         self._tables: list[str] = []
@@ -72,7 +72,7 @@ class EngineDatabase:
         described = self._engine.client.describe_table(TableName=table)["Table"]
         return ApiSource(self._engine.streams, described["LatestStreamArn"])
 
-    def _sent(self, name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+    def _meter(self, name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
         if name not in (*_WRITES, *_READS, "batch_execute_statement"):
             return send()
         with self._lock:

@@ -65,7 +65,7 @@ NOT_MET: Final = {
 
 def goals(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Value, goal and result by name; goals whose section the report lacks are left out."""
-    found = {}
+    results = {}
     for name, goal in (line.split(": ") for line in GOALS.strip().splitlines()):
         path, relation, limit = goal.rsplit(" ", 2)
         try:
@@ -73,12 +73,12 @@ def goals(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         except KeyError:
             continue
         met = value <= float(limit) if relation == "<=" else value >= float(limit)
-        found[name] = {"value": value, "goal": f"{relation} {limit}", "met": met}
-    return found
+        results[name] = {"value": value, "goal": f"{relation} {limit}", "met": met}
+    return results
 
 
 def _value(report: Any, path: str) -> float:
     head, _, rest = path.partition("{")
     both, _, tail = rest.partition("}")
-    value, *others = (float(reduce(getitem, f"{head}{each}{tail}".split("/"), report)) for each in both.split(" / "))
+    value, *others = (float(reduce(getitem, f"{head}{part}{tail}".split("/"), report)) for part in both.split(" / "))
     return value / others[0] if others else value

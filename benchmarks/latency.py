@@ -46,9 +46,9 @@ def measure(engine: DynamoDBLocal, calls: int) -> dict[str, dict[str, float]]:
             if turn >= 0:
                 seconds[name].append(time.perf_counter() - start)
     engine.client.delete_table(TableName=TABLE)
-    found = {name: quantiles(each, n=100) for name, each in seconds.items()}
-    bare = found[_BARE]
+    percentiles = {name: quantiles(times, n=100) for name, times in seconds.items()}
+    bare = percentiles[_BARE]
     return {
-        name: {"p50": each[49], "p50_ratio": each[49] / bare[49], "p99_ratio": each[98] / bare[98]}
-        for name, each in found.items()
+        name: {"p50": values[49], "p50_ratio": values[49] / bare[49], "p99_ratio": values[98] / bare[98]}
+        for name, values in percentiles.items()
     }

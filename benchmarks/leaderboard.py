@@ -36,7 +36,7 @@ class _OursOnPaths(Ours):
     declarations = (_PER_PLAYER, _PLAYERS)
 
 
-def three_adds(found: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def three_adds(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """The reference's way: batches of 10, for each record a query and two or three updates."""
     database = memory()
     client = database.client
@@ -66,7 +66,7 @@ def three_adds(found: Sequence[tuple[str, str]]) -> dict[str, Any]:
 
     # The stream is behind by a batch: a query sees what is in the table at that time.
     stream = Stream(database, TABLE, 10)
-    for part in chunks(found, 10):
+    for part in chunks(pairs, 10):
         for user, path in part:
             item = {"pk": {"S": f"USER#{user}"}, "sk": {"S": f"PATH#{path}"}, "user_submitted_path": {"S": path}}
             client.put_item(TableName=TABLE, Item=item)
@@ -74,35 +74,35 @@ def three_adds(found: Sequence[tuple[str, str]]) -> dict[str, Any]:
     values = {item["sk"]["S"]: int(item["data_value"]["N"]) for item in database.items(TABLE) if "data_value" in item}
     # Its "X paths" counts players that found at least X.
     at_least = [values.get(f"{number}_PATHS_FOUND", 0) for number in range(1, _MOST_PATHS + 1)]
-    return _figures(database, found, [values["TOTAL_PLAYERS"], values["TOTAL_PATHS_FOUND"], *at_least])
+    return _figures(database, pairs, [values["TOTAL_PLAYERS"], values["TOTAL_PATHS_FOUND"], *at_least])
 
 
-def ours(found: Sequence[tuple[str, str]], batch: int) -> dict[str, Any]:
+def ours(pairs: Sequence[tuple[str, str]], batch: int) -> dict[str, Any]:
     """Declare aggregates, as this project does, and count while events keep coming."""
     counting = _OursOnPaths(database := MemoryDatabase())
     deliver_steadily(
         lambda part: accept_many(counting.table, _PATH, [{"user": user, "path": path} for user, path in part]),
         Stream(database, TABLE, batch),
         counting.aggregate,
-        found,
+        pairs,
     )
     [item] = [item for item in database.items(TABLE) if item["pk"]["S"] == "AGGREGATES"]
     counted = Counter({name: int(value["N"]) for name, value in item.items() if "N" in value})
     exactly = [counted[f"found.{number}"] for number in range(1, _MOST_PATHS + 1)]
     more = counted["players"] - sum(exactly)
     at_least = [sum(exactly[index:]) + more for index in range(_MOST_PATHS)]
-    return _figures(database, found, [counted["players"], counted["total"], *at_least])
+    return _figures(database, pairs, [counted["players"], counted["total"], *at_least])
 
 
 def measure(players: int, batch: int) -> dict[str, Any]:
-    found = workloads.leaderboard(players)
-    return {"three_adds": three_adds(found), "accept_and_watermark": ours(found, batch)}
+    pairs = workloads.leaderboard(players)
+    return {"three_adds": three_adds(pairs), "accept_and_watermark": ours(pairs, batch)}
 
 
-def _figures(database: MemoryDatabase, found: Sequence[tuple[str, str]], counted: list[int]) -> dict[str, Any]:
+def _figures(database: MemoryDatabase, pairs: Sequence[tuple[str, str]], counted: list[int]) -> dict[str, Any]:
     """Compare players, paths and players per number of paths with the truth."""
-    paths = Counter(user for user, _ in set(found))
+    paths = Counter(user for user, _ in set(pairs))
     at_least = [sum(count >= number for count in paths.values()) for number in range(1, _MOST_PATHS + 1)]
     right = [len(paths), sum(min(count, _MOST_PATHS) for count in paths.values()), *at_least]
-    wrong = sum(abs(one - other) for one, other in zip(counted, right, strict=True))
-    return {**per_event(database.usage, len(found)), "exact": wrong == 0, "error_percent": 100 * wrong / sum(right)}
+    wrong = sum(abs(actual - expected) for actual, expected in zip(counted, right, strict=True))
+    return {**per_event(database.usage, len(pairs)), "exact": wrong == 0, "error_percent": 100 * wrong / sum(right)}

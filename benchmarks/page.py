@@ -23,8 +23,8 @@ def terminal(report: Report) -> str:
 def write(report: Report, folder: Path) -> None:
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     cost = report["cost"]
-    units = {TITLES[name]: each["write_units"] for name, each in cost["hot"].items()}
-    errors = {TITLES[name]: each["error_percent"] for name, each in cost["redelivered"].items()}
+    units = {TITLES[name]: row["write_units"] for name, row in cost["hot"].items()}
+    errors = {TITLES[name]: row["error_percent"] for name, row in cost["redelivered"].items()}
     figures = {
         "cost": _bars("Write units per event, hot workload", units, ""),
         "error": _bars("Error when a tenth of the batches is redelivered", errors, "%"),
@@ -32,14 +32,14 @@ def write(report: Report, folder: Path) -> None:
     for name, svg in figures.items():
         (folder / "figures" / f"benchmark-{name}.svg").write_text(svg)
     paged = paged_tables(report)
-    shown = {title: rows for title, rows in tables(report).items() if title not in {"Goals", *paged}}
+    sections = {title: rows for title, rows in tables(report).items() if title not in {"Goals", *paged}}
     machine = ", ".join(f"{name} {value}" for name, value in report["machine"].items())
     sizes = ", ".join(f"{name} {value}" for name, value in report["sizes"].items())
     sources = "; ".join(f"{design.title}: {design.source}" for design in DESIGNS)
     parts = [
         _goals(report),
         *(f"![{name}](figures/benchmark-{name}.svg)" for name in figures),
-        *(_section(title, rows) for title, rows in shown.items()),
+        *(_section(title, rows) for title, rows in sections.items()),
         "## Groups in pages",
         *(_section(title.removeprefix(PAGED), rows, level=3) for title, rows in paged.items()),
         _NOTES.read_text().strip(),

@@ -53,9 +53,9 @@ def measure(rounds: int, logged: int | None = None) -> dict[str, Any]:
         "an increment for each, not exact": {"units": 3 * increments["units"], "calls": 3 * increments["calls"]},
     }
     distinct = {
-        f"{title}, {kept}": _counted(_distinct(by, pages=kept == "pages"), views)
+        f"{title}, {kind}": _counted(_distinct(by, pages=kind == "pages"), views)
         for title, by in (("clients of a day", "time:day"), ("clients of a URL", "url"))
-        for kept in ("items", "pages")
+        for kind in ("items", "pages")
     }
     return {"log": log, "distinct": distinct, "reads": _reads(views), "cpu": _cpu(views, rounds)}
 
@@ -85,21 +85,21 @@ def _reads(views: Sequence[View]) -> dict[str, dict[str, float]]:
     database = _delivered(PagedOnThree, views)
     by_url, client, clock = PagedOnThree.views, database.client, database.clock
     urls = list(dict.fromkeys(view.url for view in views))[:_READ]
-    wanted = [(by_url, {"url": url}) for url in urls]
+    queries = [(by_url, {"url": url}) for url in urls]
     process = Counters(TABLE, client=client, clock=clock)
-    process.get_many(wanted)
+    process.get_many(queries)
     usage_of = partial(read_usage, database.usage)
     pages = [item for item in database.items(TABLE) if item[SK]["S"].startswith(f"{PAGE_PREFIX}{by_url.name}#")]
-    shown = [{group[SK]["S"] for group in ItemLayout(by_url).images(page)} for page in pages]
-    each = [Counters(TABLE, client=client, clock=clock) for _ in urls]
-    cold = [usage_of(lambda new=new, url=url: new.get(by_url, url=url)) for new, url in zip(each, urls, strict=True)]  # type: ignore[misc]
-    many = usage_of(lambda: process.get_many(wanted))
+    page_groups = [{group[SK]["S"] for group in ItemLayout(by_url).images(page)} for page in pages]
+    readers = [Counters(TABLE, client=client, clock=clock) for _ in urls]
+    cold = [usage_of(lambda new=new, url=url: new.get(by_url, url=url)) for new, url in zip(readers, urls, strict=True)]  # type: ignore[misc]
+    many = usage_of(lambda: process.get_many(queries))
     keys = {by_url._sk_template.render({"url": url}) for url in urls}
-    touched = sum(not keys.isdisjoint(groups) for groups in shown)
+    touched = sum(not keys.isdisjoint(groups) for groups in page_groups)
     return {
         "a group": usage_of(lambda: process.get(by_url, url=urls[0])),
         "a group, process that has read nothing": {
-            name: sum(one[name] for one in cold) / len(cold) for name in ("units", "calls")
+            name: sum(usage[name] for usage in cold) / len(cold) for name in ("units", "calls")
         },
         "100 groups": {**many, "pages": touched, "units_to_pages": many["units"] / touched},
         "all groups": {**usage_of(lambda: list(process.groups(by_url))), "pages": len(pages)},
@@ -110,8 +110,8 @@ def _cpu(views: Sequence[View], rounds: int) -> dict[str, Any]:
     """CPU time of counting the log where all groups are there, over HTTPS."""
     with https_client(CHECKPOINT) as client:
         runs = {name: _batches(design, views, client) for name, design in _CASES.items()}
-        found = microseconds({name: (len(views), run) for name, run in runs.items()}, rounds)
-    return {name: {"microseconds": each} for name, each in found.items()}
+        costs = microseconds({name: (len(views), run) for name, run in runs.items()}, rounds)
+    return {name: {"microseconds": cost} for name, cost in costs.items()}
 
 
 def _batches(design: type[PackedEvents], views: Sequence[View], client: Any) -> Callable[[], object]:
@@ -127,13 +127,13 @@ def _batches(design: type[PackedEvents], views: Sequence[View], client: Any) -> 
     for part in chunks(month_later, counting.events_per_call):
         counting.accept(part)
     records = stream.read(shard.id, None, 1_000_000).records[before:]
-    given = [lambda_record(record, "") for record in records if "_chunk" in record["dynamodb"].get("NewImage", {})]
+    changes = [lambda_record(record, "") for record in records if "_chunk" in record["dynamodb"].get("NewImage", {})]
     table = replace(counting.table, client=client, clock=lambda: CREATED, remembered=counting.table.remembered)
     aggregator = warm_aggregator(table, counting.declarations)
 
     def run() -> None:
         # As if the process had not counted them yet: it reads the checkpoint again.
-        for batch in chunks(given, design.records_per_batch or _BATCH):
+        for batch in chunks(changes, design.records_per_batch or _BATCH):
             aggregator._checkpoints._read.clear()
             aggregator.handle({"shardId": SHARD, "Records": batch})
 

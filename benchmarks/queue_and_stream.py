@@ -50,7 +50,7 @@ class Stream:
     def deliveries(self) -> Iterator[Delivery]:
         """Poll all shards until nothing is left; each delivery must be settled or failed."""
         time.sleep(self._delay)
-        while polled := [found for shard in self.mapping.shards() if (found := self.mapping.poll(shard))]:
+        while polled := [delivery for shard in self.mapping.shards() if (delivery := self.mapping.poll(shard))]:
             yield from polled
 
     def holds_a_batch(self) -> bool:

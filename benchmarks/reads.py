@@ -40,12 +40,12 @@ def measure(events: int) -> dict[str, Any]:
     bench.counters.accept_many(_VIEW, views)
     bench.deliver_all()
     client: Any = bench.table
-    found = {}
+    results = {}
     for name, read in _questions(datetime.fromtimestamp(end, UTC)).items():
         counters = Counters(bench.table.name, client=client, clock=bench.clock)
         first, again = (read_usage(bench.table.usage, partial(read, counters)) for _ in range(2))
-        found[name] = {f"first_{figure}": value for figure, value in first.items()} | again
-    return found
+        results[name] = {f"first_{figure}": value for figure, value in first.items()} | again
+    return results
 
 
 def _questions(end: datetime) -> dict[str, _Read]:

@@ -106,30 +106,30 @@ def _sections(sizes: Sizes, say: Say, *, with_engine: bool) -> Iterator[Section]
 
 
 def _costs(sizes: Sizes, say: Say) -> dict[str, Any]:
-    found: dict[str, Any] = {"hot": {}, "long_tail": {}, "redelivered": {}}
+    costs: dict[str, Any] = {"hot": {}, "long_tail": {}, "redelivered": {}}
     hot, tail = workloads.hot(sizes.events), workloads.long_tail(sizes.events, sizes.events // 2)
     disturbed = workloads.hot(sizes.disturbed)
     for design in DESIGNS:
         say(f"cost of {design.title}")
-        found["hot"][design.name] = cost.cost(design, hot, _BATCH)
-        found["long_tail"][design.name] = cost.cost(design, tail, _BATCH)
+        costs["hot"][design.name] = cost.cost(design, hot, _BATCH)
+        costs["long_tail"][design.name] = cost.cost(design, tail, _BATCH)
         # About as many batches, where a record holds many events.
         batch = 100 if design.records_per_batch is None else 5
-        found["redelivered"][design.name] = cost.redelivered(design, disturbed, batch)
-    found["hot_while_events_come"] = cost.steady(Ours, hot, _BATCH)
-    found["hot_while_events_come_packed"] = cost.steady(PackedEvents, hot, _BATCH)
+        costs["redelivered"][design.name] = cost.redelivered(design, disturbed, batch)
+    costs["hot_while_events_come"] = cost.steady(Ours, hot, _BATCH)
+    costs["hot_while_events_come_packed"] = cost.steady(PackedEvents, hot, _BATCH)
     if workloads.LOG.exists():
         say("real log")
         log = workloads.log()[: sizes.logged]
         for batch in (1_000, 10_000):
-            found[f"log_three_aggregates_{batch}"] = cost.cost(OursOnThree, log, batch)
+            costs[f"log_three_aggregates_{batch}"] = cost.cost(OursOnThree, log, batch)
         for packed in (PackedOnThree, PackedOnThreeAtOnce):
             name = f"log_three_aggregates_packed_{packed.records_per_batch}"
-            found[name] = cost.cost(packed, log, _BATCH)
-        found["log"] = {design.name: cost.cost(design, log, _BATCH) for design in DESIGNS}
+            costs[name] = cost.cost(packed, log, _BATCH)
+        costs["log"] = {design.name: cost.cost(design, log, _BATCH) for design in DESIGNS}
     else:
         say(f"no real log at {workloads.LOG}: skipped")
-    return found
+    return costs
 
 
 def _on_engine(sizes: Sizes, say: Say, report: Report) -> dict[str, Any]:
@@ -145,19 +145,19 @@ def _on_engine(sizes: Sizes, say: Say, report: Report) -> dict[str, Any]:
 def measure_engine(engine: DynamoDBLocal, events: int, report: Report) -> dict[str, Any]:
     """Measure a sample on AWS's own engine; its windows go where those in memory are."""
     views = workloads.hot(events)
-    found: dict[str, Any] = {"designs": {design.name: cost.on_engine(engine, design, views, 100) for design in DESIGNS}}
+    costs: dict[str, Any] = {"designs": {design.name: cost.on_engine(engine, design, views, 100) for design in DESIGNS}}
     if workloads.LOG.exists():
         for name, design in (("packed_log", PackedOnThree), ("paged_log", PagedOnThree)):
-            found["designs"][name] = cost.on_engine(engine, design, workloads.log()[: 4 * events], 100)
+            costs["designs"][name] = cost.on_engine(engine, design, workloads.log()[: 4 * events], 100)
     report["latency"] = latency.measure(engine, events)
     with EngineDatabase(engine) as database:
         report["windows"]["engine"] = windows.measure(database, 10)
-    return found
+    return costs
 
 
 def _machine() -> dict[str, Any]:
-    known = Path("/proc/cpuinfo")
-    names = re.findall(r"^model name\s*: (.*)", known.read_text() if known.exists() else "", re.MULTILINE)
+    path = Path("/proc/cpuinfo")
+    names = re.findall(r"^model name\s*: (.*)", path.read_text() if path.exists() else "", re.MULTILINE)
     return {
         "processor": names[0] if names else platform.processor() or platform.machine(),
         "cores": os.cpu_count(),

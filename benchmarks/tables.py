@@ -52,40 +52,40 @@ def tables(report: Report) -> Tables:
 
 
 def _of_cost(report: Report) -> Tables:
-    cost, found = report["cost"], {}
-    hot = {TITLES[name]: {**each, **cost["redelivered"][name]} for name, each in cost["hot"].items()}
-    found["Hot workload"] = _table(("design",), hot, _COST)
+    cost, sections = report["cost"], {}
+    hot = {TITLES[name]: {**row, **cost["redelivered"][name]} for name, row in cost["hot"].items()}
+    sections["Hot workload"] = _table(("design",), hot, _COST)
     others = {title: cost[name] for name, title in _OTHER_WORKLOADS.items() if name in cost}
-    found["Other workloads"] = [
+    sections["Other workloads"] = [
         ("design", *(f"{title}: {column}" for title in others for column in _PER_EVENT)),
         *(
-            (TITLES[name], *(each[name][key] for each in others.values() for key in _PER_EVENT.values()))
+            (TITLES[name], *(costs[name][key] for costs in others.values() for key in _PER_EVENT.values()))
             for name in cost["long_tail"]
         ),
     ]
     windows = {engine: _spaced(designs) for engine, designs in report["windows"].items()}
-    found["Windows: a day at minute precision"] = _table(("engine", "design"), windows, _WINDOWS)
-    found["Reads"] = _table(("question",), report["reads"], _QUESTIONS)
-    found["A hot item of several partitions"] = _table(("partitions",), report["partitions"], _PARTITIONS)
-    return found
+    sections["Windows: a day at minute precision"] = _table(("engine", "design"), windows, _WINDOWS)
+    sections["Reads"] = _table(("question",), report["reads"], _QUESTIONS)
+    sections["A hot item of several partitions"] = _table(("partitions",), report["partitions"], _PARTITIONS)
+    return sections
 
 
 def paged_tables(report: Report) -> Tables:
     pages = report["pages"]
-    found: Tables = {}
+    sections: Tables = {}
     if pages:
-        log = {name: {**each, **pages["cpu"].get(name, {})} for name, each in pages["log"].items()}
+        log = {name: {**row, **pages["cpu"].get(name, {})} for name, row in pages["log"].items()}
         columns = {"units per event": "units", "of which counting": "counting", "requests to count": "calls"}
-        found[f"{PAGED}real log, three aggregates"] = _table(
+        sections[f"{PAGED}real log, three aggregates"] = _table(
             ("counting by",), log, columns | {"CPU to count, microseconds": "microseconds"}
         )
-        found[f"{PAGED}distinct members of the log"] = _table(
+        sections[f"{PAGED}distinct members of the log"] = _table(
             ("members, kept as",), pages["distinct"], {"units per event": "units", "requests to count": "calls"}
         )
-        found[f"{PAGED}reads"] = _table(
+        sections[f"{PAGED}reads"] = _table(
             ("question",), pages["reads"], {"read units": "units", "requests": "calls", "pages": "pages"}
         )
-    return found
+    return sections
 
 
 def _of_times(report: Report) -> Tables:
@@ -95,24 +95,24 @@ def _of_times(report: Report) -> Tables:
     }
 
 
-def _spaced(found: Report) -> dict[str, Any]:
-    return {name.replace("_", " "): each for name, each in found.items()}
+def _spaced(designs: Report) -> dict[str, Any]:
+    return {name.replace("_", " "): figures for name, figures in designs.items()}
 
 
-def _table(kinds: Sequence[str], found: Mapping[Any, Any], columns: Mapping[str, str]) -> list[Row]:
+def _table(kinds: Sequence[str], entries: Mapping[Any, Any], columns: Mapping[str, str]) -> list[Row]:
     """A row per entry; an entry per kind is nested in that of the kind before it."""
-    return [(*kinds, *columns), *_rows(len(kinds), found, columns)]
+    return [(*kinds, *columns), *_rows(len(kinds), entries, columns)]
 
 
-def _rows(depth: int, found: Mapping[Any, Any], columns: Mapping[str, str]) -> Iterator[Row]:
-    for name, each in found.items():
+def _rows(depth: int, entries: Mapping[Any, Any], columns: Mapping[str, str]) -> Iterator[Row]:
+    for name, entry in entries.items():
         if depth > 1:
-            yield from ((name, *row) for row in _rows(depth - 1, each, columns))
+            yield from ((name, *row) for row in _rows(depth - 1, entry, columns))
         else:
-            yield (name, *(each.get(key) for key in columns.values()))
+            yield (name, *(entry.get(key) for key in columns.values()))
 
 
-def _across(kind: str, found: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+def _across(kind: str, entries: Mapping[str, Mapping[str, Any]]) -> list[Row]:
     """A column per entry, and a row for each name that an entry has."""
-    names = dict.fromkeys(name for each in found.values() for name in each)
-    return [(kind, *found), *((name, *(each.get(name) for each in found.values())) for name in names)]
+    names = dict.fromkeys(name for entry in entries.values() for name in entry)
+    return [(kind, *entries), *((name, *(entry.get(name) for entry in entries.values())) for name in names)]

@@ -53,10 +53,10 @@ class HourAndMinuteKeys:
         """Add up the hours, and the minutes of the hour before them."""
         minute = now // 60
         names = [f"hour_{now // 3600 - back}" for back in range(24)]
-        names += [f"minute_{minute - 24 * 60 + each}" for each in range(1, 60 - minute % 60)]
+        names += [f"minute_{minute - 24 * 60 + offset}" for offset in range(1, 60 - minute % 60)]
         keys = [_key(f"{_PREFIX}{provider}_{name}") for name in names]
-        asked = {"Keys": keys, "ProjectionExpression": "#c", "ExpressionAttributeNames": {"#c": "count"}}
-        answer = self._client.batch_get_item(RequestItems={self.name: asked}, ReturnConsumedCapacity="TOTAL")
+        request = {"Keys": keys, "ProjectionExpression": "#c", "ExpressionAttributeNames": {"#c": "count"}}
+        answer = self._client.batch_get_item(RequestItems={self.name: request}, ReturnConsumedCapacity="TOTAL")
         return sum(int(item["count"]["N"]) for item in answer["Responses"][self.name])
 
 
@@ -93,11 +93,11 @@ class PackedBuckets:
 
 def measure(database: Database, batch: int) -> dict[str, Any]:
     """Count jobs with both designs; query each provider's last day while jobs come, after them, and looking back."""
-    found = {}
+    results = {}
     for kind in (HourAndMinuteKeys, PackedBuckets):
         database.create(kind.name, "pk", "sk")
-        found[kind.name] = _measure(kind(database.client), database.usage, batch)
-    return found
+        results[kind.name] = _measure(kind(database.client), database.usage, batch)
+    return results
 
 
 def _measure(design: HourAndMinuteKeys | PackedBuckets, usage: Usage, batch: int) -> dict[str, Any]:
@@ -110,8 +110,8 @@ def _measure(design: HourAndMinuteKeys | PackedBuckets, usage: Usage, batch: int
             design.count(some)
         counted = copy(usage)
         exact &= _is_exact(design, placed, now)
-        asked = since(counted, usage)
-        read_units, read_calls = read_units + asked.reads, read_calls + asked.calls
+        difference = since(counted, usage)
+        read_units, read_calls = read_units + difference.reads, read_calls + difference.calls
     queries = 2 * len(PROVIDERS)
     return {
         "write_units": (usage.writes - before.writes) / len(placed),

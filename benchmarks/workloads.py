@@ -52,14 +52,14 @@ def log() -> list[View]:
 def leaderboard(players: int) -> list[tuple[str, str]]:
     """Who found which path: up to 14 per player, some of them twice, in random order."""
     dice = random.Random(3)
-    found = [
+    pairs = [
         (f"player-{player}", f"path-{path}")
         for player in range(players)
         for path in dice.sample(range(20), dice.randint(0, 14))
     ]
-    found += dice.sample(found, len(found) // 20)
-    dice.shuffle(found)
-    return found
+    pairs += dice.sample(pairs, len(pairs) // 20)
+    dice.shuffle(pairs)
+    return pairs
 
 
 def jobs() -> list[Job]:

@@ -37,8 +37,8 @@ def main(arguments: list[str]) -> int:
     try:
         return run(setup)
     except (InputError, EmulatorError) as error:
-        said = [*getattr(error, "lines", ()), f"demo: error: {error}"]
-        print("\n".join(said), file=sys.stderr)
+        lines = [*getattr(error, "lines", ()), f"demo: error: {error}"]
+        print("\n".join(lines), file=sys.stderr)
         return 2 if isinstance(error, InputError) else 1
     except KeyboardInterrupt:
         setup.progress("interrupted; everything is stopped")

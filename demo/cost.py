@@ -57,7 +57,7 @@ class Meter:
 def units_written(streams: Any, stream: str) -> Counter[str]:
     """Write units of all changes in a stream, by the type of their items; those of the index, by `INDEX` and type."""
     reader, units = StreamReader(streams, stream, sleep=lambda _: None, quiet_pages=50), Counter[str]()
-    for shard in (each.id for each in reader.shards()):
+    for shard in (entry.id for entry in reader.shards()):
         for record in reader.records(shard):
             old, new = (record["dynamodb"].get(name) for name in ("OldImage", "NewImage"))
             images = [image for image in (old, new) if image]
@@ -80,11 +80,11 @@ class Costs:
 
     def aggregate(self, declared: Iterable[Declaration]) -> float:
         """Write units per distinct event of some aggregates and windows, without the index."""
-        return round(sum(self.counted.get(each.name, 0.0) for each in declared), 4)
+        return round(sum(self.counted.get(declaration.name, 0.0) for declaration in declared), 4)
 
     def index(self, declared: Iterable[Declaration]) -> float:
         """Those of the ranking index."""
-        return round(sum(self.counted.get(INDEX + each.name, 0.0) for each in declared), 4)
+        return round(sum(self.counted.get(INDEX + declaration.name, 0.0) for declaration in declared), 4)
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,11 @@ class Bill:
 
     accepting: Meter
     reading: Meter
-    written: Callable[[], Mapping[str, float]]
+    table_units: Callable[[], Mapping[str, float]]
 
-    def costs(self, sent: int, distinct: int) -> Costs:
+    def costs(self, total: int, distinct: int) -> Costs:
         """Divide the units measured so far among the events."""
-        if not sent:
+        if not total:
             return Costs(0.0, {}, self.reading.units_per_query)
-        counted = {name: units / distinct for name, units in self.written().items()}
-        return Costs(round(self.accepting.write_units / sent, 4), counted, self.reading.units_per_query)
+        counted = {name: units / distinct for name, units in self.table_units().items()}
+        return Costs(round(self.accepting.write_units / total, 4), counted, self.reading.units_per_query)

@@ -54,8 +54,8 @@ class Example:
     @cached_property
     def declared(self) -> dict[tuple[bool, str], Any]:
         """Declarations of the example by whether they are events, and name."""
-        found = vars(import_module(f"examples.{self.name}")).values()
-        return {(isinstance(each, Event), each.name): each for each in found if isinstance(each, _DECLARED)}
+        values = vars(import_module(f"examples.{self.name}")).values()
+        return {(isinstance(value, Event), value.name): value for value in values if isinstance(value, _DECLARED)}
 
     def feeds(self) -> Sequence[Feed]:
         return [Feed(self.declared[True, name], deliveries, name) for name, deliveries in self.events.items()]
@@ -91,7 +91,7 @@ class Example:
         """Read everything back."""
         return {what: self._numbers(counters, what) for what in self.truth}
 
-    def expected(self, found: Numbers) -> Numbers:  # noqa: ARG002 - approximate measures depend on what was read
+    def expected(self, actual: Numbers) -> Numbers:  # noqa: ARG002 - approximate measures depend on what was read
         """Return the numbers that must have been read."""
         return self.truth
 
@@ -108,7 +108,7 @@ class Example:
         if not groups:
             return {}
         read = counters.get_many([(declared, self._values(name, group)) for group in groups])
-        numbers = [each.measures[measure] if measure else next(iter(each.measures.values())) for each in read]
+        numbers = [result.measures[measure] if measure else next(iter(result.measures.values())) for result in read]
         if isinstance(numbers[0], Mapping):
             return {str(paths): float(number) for paths, number in numbers[0].items()}
         return {group: float(number) for group, number in zip(groups, numbers, strict=True)}
@@ -127,20 +127,20 @@ class Example:
         """Return groups that are explained."""
         return []
 
-    def lines(self, found: Numbers) -> Sequence[str]:
+    def lines(self, numbers: Numbers) -> Sequence[str]:
         """Its lines of the summary."""
-        return [f"{sum(groups.values()):>9,.0f}  {what}, {len(groups):,} groups" for what, groups in found.items()]
+        return [f"{sum(groups.values()):>9,.0f}  {what}, {len(groups):,} groups" for what, groups in numbers.items()]
 
     def section(self, finding: Finding) -> dict[str, Any]:
         """Its part of the report."""
         return {
             self.name: {
-                "events_sent": finding.account.sent,
+                "events_sent": finding.account.total,
                 "accepted": finding.account.statuses["accepted"],
                 "duplicates_rejected": finding.account.statuses["duplicate"],
                 "withdrawn": finding.account.withdrawn,
                 "killed_while_counting": finding.crashed,
-                **finding.found,
+                **finding.actual,
             }
         }
 
@@ -165,14 +165,14 @@ class Finding:
 
     example: Example
     account: Account
-    found: Numbers
+    actual: Numbers
     costs: Costs | None = None
     explained: Sequence[Explained] = ()
     crashed: bool = False
 
     @property
     def expected(self) -> Numbers:
-        return self.example.expected(self.found)
+        return self.example.expected(self.actual)
 
     @property
     def measured(self) -> Costs:
@@ -189,18 +189,18 @@ class Finding:
         responses = {**self.account.statuses, "withdrawn": self.account.withdrawn}
         lines = [f"{n:,} events {reason}" for reason, n in self.account.reasons.items()]
         lines += _differing("responses", responses, self.example.responses())
-        found, expected = self.found, self.expected
-        for what in sorted(expected.keys() | found.keys()):
-            lines += _differing(what, found.get(what, {}), expected.get(what, {}))
+        actual, expected = self.actual, self.expected
+        for what in sorted(expected.keys() | actual.keys()):
+            lines += _differing(what, actual.get(what, {}), expected.get(what, {}))
         lines += [f"explained {explained}" for explained in self.explained if not explained.is_exact]
         return [f"{self.example.name}: {line}" for line in lines]
 
 
-def _differing(what: str, found: Mapping[str, float], expected: Mapping[str, float]) -> list[str]:
+def _differing(what: str, actual: Mapping[str, float], expected: Mapping[str, float]) -> list[str]:
     return [
-        f"{what} of {printable(name)}: {found.get(name, 0):,}, must be {expected.get(name, 0):,}"
-        for name in sorted(expected.keys() | found.keys())
-        if found.get(name, 0) != expected.get(name, 0)
+        f"{what} of {printable(name)}: {actual.get(name, 0):,}, must be {expected.get(name, 0):,}"
+        for name in sorted(expected.keys() | actual.keys())
+        if actual.get(name, 0) != expected.get(name, 0)
     ]
 
 

@@ -72,11 +72,11 @@ def parse_options(arguments: Sequence[str]) -> Options:
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of everything random; default 1")
     parser.add_argument("--report", type=_report, metavar="FILE", help="write a JSON report here")
     parser.add_argument("--keep", action="store_true", help="stay up afterwards and print how to query the counts")
-    found = parser.parse_args(arguments)
-    duplicates = found.duplicates
+    options = parser.parse_args(arguments)
+    duplicates = options.duplicates
     if duplicates is None:
-        duplicates = 0.0 if found.log else _GENERATED_DUPLICATES
-    return Options(found.example, found.log, duplicates, found.seed, found.report, found.keep)
+        duplicates = 0.0 if options.log else _GENERATED_DUPLICATES
+    return Options(options.example, options.log, duplicates, options.seed, options.report, options.keep)
 
 
 def _examples(text: str) -> tuple[str, ...]:

@@ -50,11 +50,11 @@ def summary(result: Result) -> str:
 
 def _about(finding: Finding) -> Iterator[str]:
     example, account = finding.example, finding.account
-    if account.sent:
+    if account.total:
         withdrawn = f", {account.withdrawn:,} taken back" if account.withdrawn else ""
         accepted, again = (account.statuses[status] for status in ("accepted", "duplicate"))
         answers = f"{accepted:,} accepted, {again:,} sent twice and refused{withdrawn}"
-        yield f"Sent {account.sent:,} events of {example.name}: {answers}"
+        yield f"Sent {account.total:,} events of {example.name}: {answers}"
     else:
         yield f"Made {example.size:,} changes of {example.name}"
     yield (
@@ -62,5 +62,5 @@ def _about(finding: Finding) -> Iterator[str]:
         if finding.crashed
         else ("Killed nothing: the function was done with each batch first")
     )
-    yield from example.lines(finding.found)
+    yield from example.lines(finding.actual)
     yield from map(str, finding.explained)

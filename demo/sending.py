@@ -20,29 +20,29 @@ _ROUNDS: Final = 5
 
 @dataclass(frozen=True)
 class Deliveries:
-    """Events of one kind in this order: `sent` with repeats, some `retracted`, some of those `resent` as new events.
+    """Events of one kind in this order: `events` with repeats, some `retracted`, some of those `resent` as new events.
 
     Equal events are the same event.
     """
 
-    sent: Sequence[Attributes] = ()
+    events: Sequence[Attributes] = ()
     retracted: Sequence[Attributes] = ()
     resent: Sequence[Attributes] = ()
 
     def __len__(self) -> int:
-        return len(self.sent) + len(self.retracted) + len(self.resent)
+        return len(self.events) + len(self.retracted) + len(self.resent)
 
     def remaining(self) -> list[Attributes]:
         """The distinct events that exist in the end."""
         retracted = _distinct(self.retracted)
-        left = {key: event for key, event in _distinct(self.sent).items() if key not in retracted}
-        return list((left | _distinct(self.resent)).values())
+        remains = {key: event for key, event in _distinct(self.events).items() if key not in retracted}
+        return list((remains | _distinct(self.resent)).values())
 
     def responses(self) -> Counter[str]:
         """How many events the runtime must accept, reject as duplicates, and retract."""
-        distinct = len(_distinct(self.sent))
+        distinct = len(_distinct(self.events))
         return Counter(
-            accepted=distinct + len(self.resent), duplicate=len(self.sent) - distinct, withdrawn=len(self.retracted)
+            accepted=distinct + len(self.resent), duplicate=len(self.events) - distinct, withdrawn=len(self.retracted)
         )
 
 
@@ -73,12 +73,12 @@ class Account:
     withdrawn: int = 0
 
     @property
-    def sent(self) -> int:
+    def total(self) -> int:
         return self.statuses.total()
 
     def send(self, counters: Counters, feed: Feed, progress: Progress) -> None:
         """Send the events, retract some of them and send some of those again."""
-        self._accept(counters, feed, feed.deliveries.sent, progress)
+        self._accept(counters, feed, feed.deliveries.events, progress)
         self.withdrawn += sum(counters.retract(feed.event, event) for event in feed.deliveries.retracted)
         self._accept(counters, feed, feed.deliveries.resent, progress)
 
@@ -112,7 +112,7 @@ class Repeated:
     def watch(self, client: Any) -> None:
         client.meta.events.register("after-call.dynamodb", self._after)
 
-    def told(self) -> str:
+    def note(self) -> str:
         """Return the summary's words on them; "" if there were none."""
         if not self._times:
             return ""

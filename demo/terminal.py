@@ -42,5 +42,5 @@ class Progress:
 
 def printable(text: str, most: int = _SHOWN_CHARACTERS) -> str:
     """Shorten and escape text for the terminal: what a client sent must not reach it as control sequences."""
-    shown = visible(text)
-    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+    result = visible(text)
+    return result if len(result) <= most else f"{result[: most - 1]}…"

@@ -42,19 +42,19 @@ class Trial:
         repeated = Repeated()
         repeated.watch(writing)
         writer, reader = Counters(table, client=writing), Counters(table, client=reading)
-        written = partial(deployment.written, example.stack)
-        bill = Bill(Meter(writing), Meter(reading), written) if priced and example.priced else None
+        table_units = partial(deployment.table_units, example.stack)
+        bill = Bill(Meter(writing), Meter(reading), table_units) if priced and example.priced else None
         queue = outputs.get("InboxUrl")
         inbox = Inbox(emulator.client("sqs"), queue) if queue else None
         function = outputs["AggregatorName"]
         return cls(example, writer, reader, emulator, function, bill, inbox, repeated)
 
     def finding(self, silence: Silence) -> Finding:
-        found = read_settled(self._read, lambda numbers: numbers == self.example.expected(numbers), silence)
-        costs = self.bill.costs(self.account.sent, self.example.responses()["accepted"]) if self.bill else None
-        explained = [explain(self.reader, *asked) for asked in self.example.questions()]
+        actual = read_settled(self._read, lambda numbers: numbers == self.example.expected(numbers), silence)
+        costs = self.bill.costs(self.account.total, self.example.responses()["accepted"]) if self.bill else None
+        explained = [explain(self.reader, *question) for question in self.example.questions()]
         return Finding(
-            self.example, self.account, found, costs, explained, crashed=crashes(self.emulator, self.function) > 0
+            self.example, self.account, actual, costs, explained, crashed=crashes(self.emulator, self.function) > 0
         )
 
     def _read(self) -> Numbers:
@@ -85,6 +85,6 @@ def count(examples: Sequence[Example], deployment: Deployment, progress: Progres
             progress(line)
     progress("reading back all groups and windows")
     findings = [trial.finding(silence) for trial in trials]
-    met = [f"{trial.example.stack}: {line}" for trial in trials if (line := trial.repeated.told())]
+    met = [f"{trial.example.stack}: {line}" for trial in trials if (line := trial.repeated.note())]
     met += limits(deployment.emulator, deployment.outputs)
     return Result(findings, progress.seconds, stalled, met)

@@ -14,20 +14,20 @@ _BESIDE: Final = ("uv",)
 """What installs all."""
 
 
-def part_of_lock(lock: str, wanted: set[str]) -> str:
+def part_of_lock(lock: str, roots: set[str]) -> str:
     """The entries of a lock for what is wanted, and for all that this brings along."""
     head, *entries = re.split(r"(?m)^(?=[\w.-]+(?:\[[^]]*\])?==)", lock)
     names = {entry: _normalized(entry) for entry in entries}
     by = {
         entry: {_normalized(name) for name in re.findall(r"(?m)^ +# +(?:via +)?([\w.-]+)$", entry)} for entry in entries
     }
-    found = set(wanted)
-    while more := {names[entry] for entry in entries if by[entry] & found} - found:
-        found |= more
-    return head + "".join(entry for entry in entries if names[entry] in found)
+    result = set(roots)
+    while more := {names[entry] for entry in entries if by[entry] & result} - result:
+        result |= more
+    return head + "".join(entry for entry in entries if names[entry] in result)
 
 
-def wanted() -> set[str]:
+def needs() -> set[str]:
     """Return the names of what the packages need, and of what only the demo needs."""
     library, constructs = (
         tomllib.loads((_PROJECT / folder / "pyproject.toml").read_text())["project"] for folder in _FOLDERS
@@ -38,12 +38,12 @@ def wanted() -> set[str]:
 
 
 def _normalized(requirement: str) -> str:
-    found = re.match(r"[\w.-]+", requirement)
-    assert found is not None
-    return re.sub(r"[-_.]+", "-", found[0]).lower()
+    match = re.match(r"[\w.-]+", requirement)
+    assert match is not None
+    return re.sub(r"[-_.]+", "-", match[0]).lower()
 
 
 if __name__ == "__main__":
     print(
-        part_of_lock((_PROJECT / "requirements.txt").read_text(encoding="utf-8"), set(sys.argv[1:]) or wanted()), end=""
+        part_of_lock((_PROJECT / "requirements.txt").read_text(encoding="utf-8"), set(sys.argv[1:]) or needs()), end=""
     )

@@ -134,12 +134,12 @@ class HourMinute(Design):
                 self.client.update_item(TableName=TABLE, Key={"id": {"S": key}}, **update, ReturnValues="UPDATED_NEW")
 
     def counts(self) -> dict[str, int]:
-        found = Counter[str]()
+        counter = Counter[str]()
         for item in self.database.items(TABLE):
             url, unit, _ = item["id"]["S"].rsplit("_", 2)
             if unit == "hour":
-                found[url] += int(item["count"]["N"])
-        return found
+                counter[url] += int(item["count"]["N"])
+        return counter
 
 
 def hour_and_minute(name: str, seconds: int) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -145,7 +145,7 @@ def remove(account: Account, name: str, progress: Progress, sleep: Callable[[flo
             break
         sleep(_PAUSE_SECONDS)
     sleep(_LATE_SECONDS)
-    left = [] if stack is None else [f"stack {name}: {stack['StackStatus']}"]
+    remains = [] if stack is None else [f"stack {name}: {stack['StackStatus']}"]
     for physical_id, kind in {**before, **dict(account.resources(stack_id))}.items():
         if (delete := _DELETE.get(kind)) is not None:
             try:
@@ -153,8 +153,8 @@ def remove(account: Account, name: str, progress: Progress, sleep: Callable[[flo
                 progress(f"removed {physical_id}")
             except ClientError as error:
                 if not any(word in str(error) for word in _GONE):
-                    left.append(f"{kind} {physical_id}: {error}")
-    return left
+                    remains.append(f"{kind} {physical_id}: {error}")
+    return remains
 
 
 def _delete_bucket(account: Account, name: str) -> None:

@@ -56,13 +56,13 @@ class Checks:
         self._dead_letter()
         self._alarms()
 
-    def check(self, what: str, expected: object, found: object) -> None:
-        if found == expected:
+    def check(self, what: str, expected: object, actual: object) -> None:
+        if actual == expected:
             self._met += 1
-            self._progress(f"as expected: {what}: {printable(str(found))}")
+            self._progress(f"as expected: {what}: {printable(str(actual))}")
         else:
-            self.differences.append(f"{what}: expected {expected}, found {found}")
-            self._progress(f"DIFFERS: {what}: expected {printable(str(expected))}, found {printable(str(found))}")
+            self.differences.append(f"{what}: expected {expected}, found {actual}")
+            self._progress(f"DIFFERS: {what}: expected {printable(str(expected))}, found {printable(str(actual))}")
 
     def summary(self) -> str:
         lines = [f"{self._met} as expected, {len(self.differences)} differ, {len(self._skipped)} skipped"]
@@ -77,9 +77,9 @@ class Checks:
     def _eventually(self, read: Callable[[], object], expected: object, seconds: float | None = None) -> object:
         """Read until it is as expected, or time is up; return what was read last."""
         deadline = time.monotonic() + (self._patience if seconds is None else seconds)
-        while (found := read()) != expected and time.monotonic() < deadline:
+        while (actual := read()) != expected and time.monotonic() < deadline:
             time.sleep(_PAUSE_SECONDS)
-        return found
+        return actual
 
     def _settle(self, what: str, expected: object, read: Callable[[], object]) -> None:
         self.check(what, expected, self._eventually(read, expected))
@@ -97,9 +97,9 @@ class Checks:
         prepared = request.prepare()
         headers = dict(prepared.headers.items())
         # The address is the API's own.
-        sent = urllib.request.Request(prepared.url, body, headers, method=prepared.method)  # noqa: S310
+        http_request = urllib.request.Request(prepared.url, body, headers, method=prepared.method)  # noqa: S310
         try:
-            with urllib.request.urlopen(sent, timeout=_REQUEST_SECONDS) as response:  # noqa: S310
+            with urllib.request.urlopen(http_request, timeout=_REQUEST_SECONDS) as response:  # noqa: S310
                 return response.status, _document(response.read())
         except urllib.error.HTTPError as error:
             with error:
@@ -126,11 +126,11 @@ class Checks:
             }
             for number in range(distinct)
         ]
-        sent = with_duplicates(rng, views, (count - distinct) / distinct)
-        starts = range(0, len(sent), _EVENTS_PER_REQUEST)
-        answers = {self._request("/events", sent[start : start + _EVENTS_PER_REQUEST])[0] for start in starts}
+        events = with_duplicates(rng, views, (count - distinct) / distinct)
+        starts = range(0, len(events), _EVENTS_PER_REQUEST)
+        answers = {self._request("/events", events[start : start + _EVENTS_PER_REQUEST])[0] for start in starts}
         self.check("events are taken", {202}, answers)
-        self._progress(f"sent {len(sent)} events, {distinct} of them different; waiting until they are counted")
+        self._progress(f"sent {len(events)} events, {distinct} of them different; waiting until they are counted")
         by_url = Counter(view["url"] for view in views)
         page = min(by_url)
         day = f"/v1/views_24h?last=24h&{urlencode({'url': page})}"
@@ -142,10 +142,10 @@ class Checks:
         return {url: self._read(f"/v1/views?{urlencode({'url': url})}")["measures"]["views"] for url in urls}
 
     def _read(self, path: str) -> Any:
-        status, found = self._request(path)
+        status, answer = self._request(path)
         if status != HTTPStatus.OK:
-            raise RuntimeError(f"{path}: status {status}: {found}")
-        return found
+            raise RuntimeError(f"{path}: status {status}: {answer}")
+        return answer
 
     def _shards(self) -> None:
         """Batches name their shard: checkpoint items are of shards that the stream has."""
@@ -161,9 +161,9 @@ class Checks:
         noted = {item["shard"]["S"] for page in pages for item in page["Items"]}
         stream = dynamodb.describe_table(TableName=table)["Table"]["LatestStreamArn"]
         streams = self._account.client("dynamodbstreams")
-        known = {one["ShardId"] for one in streams.describe_stream(StreamArn=stream)["StreamDescription"]["Shards"]}
+        shards = {item["ShardId"] for item in streams.describe_stream(StreamArn=stream)["StreamDescription"]["Shards"]}
         self.check("there are checkpoints", True, bool(noted))
-        self.check("checkpoints of shards that the stream does not have", set(), noted - known)
+        self.check("checkpoints of shards that the stream does not have", set(), noted - shards)
 
     def _quarantine(self) -> None:
         """A group that was spoiled: its views wait in quarantine; repaired and redriven, they count once."""
@@ -200,14 +200,14 @@ class Checks:
         queue = {"QueueUrl": self._outputs["DeadLetterQueue"], "AttributeNames": ["ApproximateNumberOfMessages"]}
 
         def letters() -> int:
-            found = self._account.client("sqs").get_queue_attributes(**queue)
-            return int(found["Attributes"]["ApproximateNumberOfMessages"])
+            answer = self._account.client("sqs").get_queue_attributes(**queue)
+            return int(answer["Attributes"]["ApproximateNumberOfMessages"])
 
-        found = self._eventually(letters, 1, 10.0 if emulated else None)
-        if emulated and not found:
+        count = self._eventually(letters, 1, 10.0 if emulated else None)
+        if emulated and not count:
             self._skip(what, "the emulator's CloudFormation leaves the redrive policy out")
             return
-        self.check(what, 1, found)
+        self.check(what, 1, count)
 
     def _alarms(self) -> None:
         """Every alarm of the template exists, and none is on that nothing here has provoked."""

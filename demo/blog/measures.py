@@ -35,23 +35,23 @@ class Measures(NamedTuple):
             return {}
         start, end = (datetime.combine(day, time(), UTC) for day in (truth.days[0], truth.days[-1] + _DAY))
         active, sizes = counters.window(self.active), counters.window(self.sizes)
-        found: dict[str, dict[str, float]] = {}
+        numbers: dict[str, dict[str, float]] = {}
         for days, name in _UNIQUE.items():
             counts = active.rolling(start, end, timedelta(days=days))
-            found[name] = {_day(count.end - _DAY): int(count.count) for count in counts}
+            numbers[name] = {_day(count.end - _DAY): int(count.count) for count in counts}
         for days, name in _SIZES.items():
             spread = sizes.between(end - timedelta(days=days), end)
-            found[name] = _known({f"p{percent}": spread.p(percent / 100) for percent in _PERCENTS})
+            numbers[name] = _numbers({f"p{percent}": spread.p(percent / 100) for percent in _PERCENTS})
         by_day = zip(truth.days, sizes.series(start, end, step="day"), strict=True)
-        found[_P95] = _known({str(day): spread.p(0.95) for day, spread in by_day})
+        numbers[_P95] = _numbers({str(day): spread.p(0.95) for day, spread in by_day})
         with ThreadPoolExecutor(_THREADS) as pool:
             latest = pool.map(lambda client: counters.extremes(self.latest, clientId=client), truth.latest)
             views = [(client, view) for client, views in zip(truth.latest, latest, strict=True) for view in views]
-        found[_LATEST] = {client: _seconds(view.value) for client, view in views}
-        found[_PAGES] = {f"{client} {view.shown['url']}": _seconds(view.value) for client, view in views}
-        return found
+        numbers[_LATEST] = {client: _seconds(view.value) for client, view in views}
+        numbers[_PAGES] = {f"{client} {view.shown['url']}": _seconds(view.value) for client, view in views}
+        return numbers
 
-    def expected(self, truth: BlogTruth, found: Numbers) -> Numbers:
+    def expected(self, truth: BlogTruth, actual: Numbers) -> Numbers:
         """Return the numbers that must have been read; a percentile may differ by the declared error."""
         if not truth.days:
             return {}
@@ -64,10 +64,10 @@ class Measures(NamedTuple):
         viewed = {f"{client} {url}": moment.timestamp() for (client, url), moment in truth.viewed.items()}
         return {
             **{name: {str(day): truth.unique(day, days) for day in truth.days} for days, name in _UNIQUE.items()},
-            **{what: _within(error, found.get(what, {}), _known(exact)) for what, exact in sizes.items()},
+            **{what: _within(error, actual.get(what, {}), _numbers(exact)) for what, exact in sizes.items()},
             _LATEST: {client: moment.timestamp() for client, moment in truth.latest.items()},
             # Any of the pages that a client viewed in the same second may be named.
-            _PAGES: {name: viewed.get(name, 0) for name in found.get(_PAGES, {})},
+            _PAGES: {name: viewed.get(name, 0) for name in actual.get(_PAGES, {})},
         }
 
     @classmethod
@@ -84,14 +84,14 @@ def _seconds(value: object) -> float:
     return value.timestamp()
 
 
-def _known(values: Mapping[str, object]) -> dict[str, float]:
+def _numbers(values: Mapping[str, object]) -> dict[str, float]:
     """Those that are not None: there may be days without a size."""
     return {name: float(str(value)) for name, value in values.items() if value is not None}
 
 
-def _within(error: float, found: Mapping[str, float], exact: Mapping[str, float]) -> dict[str, float]:
+def _within(error: float, actual: Mapping[str, float], exact: Mapping[str, float]) -> dict[str, float]:
     """The values that were found where they are near enough, else the exact ones."""
     return {
-        name: found[name] if name in found and abs(found[name] - value) <= error * value else value
+        name: actual[name] if name in actual and abs(actual[name] - value) <= error * value else value
         for name, value in exact.items()
     }

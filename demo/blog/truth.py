@@ -18,8 +18,8 @@ class BlogTruth:
     The last 24 hours are those to the last view, or to `now` if there is none.
     """
 
-    def __init__(self, sent: Iterable[View], now: datetime) -> None:
-        distinct = frozenset(sent)
+    def __init__(self, views: Iterable[View], now: datetime) -> None:
+        distinct = frozenset(views)
         self.total = len(distinct)
         self.views = Counter(view.url for view in distinct)
         self.visitors = Counter(view.client for view in distinct)

@@ -15,7 +15,7 @@ _SILENT_SECONDS: Final = 180.0
 """Three times as long as an aggregator's invocation may take: one that runs out of its time says nothing before, and
 the emulator invokes one function at a time."""
 
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 
 
 class Silence:
@@ -27,7 +27,7 @@ class Silence:
         self.seconds = seconds
         self._finished = finished
         self._clock = clock
-        self._known = 0
+        self._total = 0
         self._since = clock()
 
     def end(self) -> None:
@@ -38,10 +38,10 @@ class Silence:
         """Whether nothing is to be expected any more."""
         if self._clock() - self._since < self.seconds:
             return False
-        before, self._known = self._known, self._finished()
-        if self._known > before:
+        before, self._total = self._total, self._finished()
+        if self._total > before:
             self.end()
-        return self._known <= before
+        return self._total <= before
 
 
 def wait_until_drained(
@@ -71,22 +71,22 @@ def wait_until_drained(
 
 
 def read_settled(
-    read: Callable[[], _Found],
-    is_right: Callable[[_Found], bool],
+    read: Callable[[], _Result],
+    is_right: Callable[[_Result], bool],
     silence: Silence,
     *,
     sleep: Callable[[float], None] = time.sleep,
-) -> _Found:
+) -> _Result:
     """Read until it is right, or nothing moves any more.
 
     Totals may be complete before everything else is: a batch that fails in part is delivered again.
     """
-    found = read()
-    while not is_right(found):
+    result = read()
+    while not is_right(result):
         sleep(_SETTLE_SECONDS)
-        last, found = found, read()
-        if found != last:
+        last, result = result, read()
+        if result != last:
             silence.end()
         elif silence.is_long():
             break
-    return found
+    return result

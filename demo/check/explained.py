@@ -44,5 +44,5 @@ class Explained:
 
 def explain(counters: Counters, aggregate: Aggregate, group: Mapping[str, str]) -> Explained:
     """Have a group explained; all has been counted before."""
-    found = counters.explain(aggregate, group, scan=True)
-    return Explained(aggregate.name, group, found.numbers, found.count, found.difference)
+    explanation = counters.explain(aggregate, group, scan=True)
+    return Explained(aggregate.name, group, explanation.numbers, explanation.count, explanation.difference)

@@ -25,7 +25,7 @@ class Inbox:
         return dict(Counter(self._crossings.values()))
 
     def _received(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._sqs.receive_message(QueueUrl=self._queue_url, MaxNumberOfMessages=10).get(
+        batch: list[dict[str, Any]] = self._sqs.receive_message(QueueUrl=self._queue_url, MaxNumberOfMessages=10).get(
             "Messages", []
         )
-        return found
+        return batch

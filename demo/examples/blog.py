@@ -40,21 +40,21 @@ class Blog(Example):
     def read(self, counters: Counters) -> Numbers:
         return {**super().read(counters), **self.measures.read(counters, self.viewed)}
 
-    def expected(self, found: Numbers) -> Numbers:
+    def expected(self, actual: Numbers) -> Numbers:
         crossings = {"crossings": self.viewed.crossed(self.levels)} if self.levels else {}
-        return {**self.truth, **self.measures.expected(self.viewed, found), **crossings}
+        return {**self.truth, **self.measures.expected(self.viewed, actual), **crossings}
 
     def questions(self) -> Sequence[tuple[Aggregate, Mapping[str, str]]]:
         return [(self.declared[False, "views"], {"url": url}) for url in highest(self.truth["views"], 1)]
 
-    def lines(self, found: Numbers) -> Sequence[str]:
-        views, recent = found["views"], found["views_24h"]
+    def lines(self, numbers: Numbers) -> Sequence[str]:
+        views, recent = numbers["views"], numbers["views_24h"]
         top = highest(views, _SHOWN)
         return [
             f"{'views':>7}  {'last 24 h':>9}  page",
             *(f"{views[url]:>7,.0f}  {recent[url]:>9,.0f}  {printable(url)}" for url in top),
             *([f"{'':>18}  … and {len(views) - len(top):,} more"] if len(views) > len(top) else []),
-            f"{found['site']['']:>7,.0f}  {sum(recent.values()):>9,.0f}  the site",
+            f"{numbers['site']['']:>7,.0f}  {sum(recent.values()):>9,.0f}  the site",
         ]
 
     def units(self, finding: Finding) -> dict[str, float]:
@@ -63,25 +63,25 @@ class Blog(Example):
         return {"accept": costs.accept, "aggregate": costs.aggregate(counted) + costs.index(counted)}
 
     def section(self, finding: Finding) -> dict[str, Any]:
-        found, (start, end) = finding.found, last_day(self.now)
+        actual, (start, end) = finding.actual, last_day(self.now)
         return {
-            "events_sent": finding.account.sent,
+            "events_sent": finding.account.total,
             "distinct_events": self.viewed.total,
             "duplicates_rejected": finding.account.statuses["duplicate"],
             "unparsable_lines": self.unparsable_lines,
             "killed_while_counting": finding.crashed,
-            "views": found["views"],
-            "site_views": found["site"][""],
-            "visitors": found["visitors"],
+            "views": actual["views"],
+            "site_views": actual["site"][""],
+            "visitors": actual["visitors"],
             "rolling_24h": {
                 "as_of": end.isoformat(),
                 "from": start.isoformat(),
                 "from_inclusive": True,
                 "as_of_inclusive": False,
-                "counts": found["views_24h"],
+                "counts": actual["views_24h"],
             },
-            "measures": {name: numbers for name, numbers in found.items() if name in self.measures.names()},
-            "crossings": found.get("crossings", {}),
+            "measures": {name: numbers for name, numbers in actual.items() if name in self.measures.names()},
+            "crossings": actual.get("crossings", {}),
             "write_units_per_event": self.units(finding),
             "window_read_units": finding.measured.window,
         }
@@ -121,5 +121,5 @@ def views(setup: Setup) -> tuple[BlogTruth, Sequence[Attributes], int]:
         viewed = [first.setdefault(view[:3], view) for view in lines if view is not None]
         unparsable = len(lines) - len(viewed)
         setup.progress(f"{log}: {len(viewed):,} views, {unparsable:,} lines not understood")
-    sent = with_duplicates(setup.rng("views again"), [view.as_event() for view in viewed], setup.options.duplicates)
-    return BlogTruth(viewed, setup.now), sent, unparsable
+    events = with_duplicates(setup.rng("views again"), [view.as_event() for view in viewed], setup.options.duplicates)
+    return BlogTruth(viewed, setup.now), events, unparsable

@@ -27,5 +27,5 @@ def play(setup: Setup) -> Example:
         "jobs_24h": dict.fromkeys("123", 0) | Counter(job[0] for job in jobs if start <= job[2] < end),
         "jobs": Counter(customer for customer, _, _ in jobs),
     }
-    sent = Deliveries(with_duplicates(rng, events, setup.options.duplicates))
-    return Example(name="jobs", now=setup.now, events={"job": sent}, truth=truth)
+    deliveries = Deliveries(with_duplicates(rng, events, setup.options.duplicates))
+    return Example(name="jobs", now=setup.now, events={"job": deliveries}, truth=truth)

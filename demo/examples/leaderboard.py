@@ -15,14 +15,14 @@ def play(setup: Setup) -> Example:
         [{"player": f"player-{number:02}", "path": path} for path in rng.sample(paths, 1 + (number - 1) // 3)]
         for number in range(1, 46)
     ]
-    found = [one for player in players for one in player]
-    rng.shuffle(found)
+    events = [item for player in players for item in player]
+    rng.shuffle(events)
     # All paths of three players with few, some of the three with most.
     disqualified = [players[0], players[5], players[10]]
-    retracted = [one for part in (*disqualified, *(rng.sample(player, 5) for player in players[-3:])) for one in part]
-    game = Deliveries(with_duplicates(rng, found, setup.options.duplicates), retracted, disqualified[-1])
-    left = Counter(one["player"] for one in game.remaining())
-    scores = {one["player"]: left[one["player"]] for one in found}
+    retracted = [item for part in (*disqualified, *(rng.sample(player, 5) for player in players[-3:])) for item in part]
+    game = Deliveries(with_duplicates(rng, events, setup.options.duplicates), retracted, disqualified[-1])
+    remains = Counter(item["player"] for item in game.remaining())
+    scores = {item["player"]: remains[item["player"]] for item in events}
     counted = [min(score, 12) for score in scores.values()]
     truth = {
         "players.paths": scores,

@@ -33,12 +33,12 @@ def play(setup: Setup) -> Example:
         changes.append((key, None if is_deleted else item))
         if is_deleted:
             del orders[order]
-    left, counted = orders.values(), [order for order in orders.values() if order[1] != "cancelled"]
+    rows, counted = orders.values(), [order for order in orders.values() if order[1] != "cancelled"]
     truth: dict[str, Any] = {
         "orders.orders": {customer: sum(order[0] == customer for order in counted) for customer in _CUSTOMERS},
         "orders.cents": {name: sum(order[2] for order in counted if order[0] == name) for name in _CUSTOMERS},
-        "customers": {"": len({order[0] for order in left})},
-        "last_day": {"": len(left)},
-        "by_status": dict.fromkeys(_STATUSES, 0) | Counter(order[1] for order in left),
+        "customers": {"": len({order[0] for order in rows})},
+        "last_day": {"": len(rows)},
+        "by_status": dict.fromkeys(_STATUSES, 0) | Counter(order[1] for order in rows),
     }
     return Example(name="orders", now=setup.now, events={}, truth=truth, changes=changes)

@@ -20,8 +20,8 @@ class Packed(blog.Blog):
         events = Counter(str(event["url"]) for event in counters.events(VIEW))
         return {**super().read(counters), "events": events}
 
-    def expected(self, found: Numbers) -> Numbers:
-        return {**super().expected(found), "events": self.viewed.views}
+    def expected(self, actual: Numbers) -> Numbers:
+        return {**super().expected(actual), "events": self.viewed.views}
 
     def section(self, finding: Finding) -> dict[str, Any]:
         return {self.name: super().section(finding)}
@@ -29,7 +29,7 @@ class Packed(blog.Blog):
     def units(self, finding: Finding) -> dict[str, float]:
         by_url_and_visitor = {"in_items": ("views", "visitors"), "in_pages": ("views-in-pages", "visitors-in-pages")}
         units = {
-            name: finding.measured.aggregate(self.declared[False, one] for one in both)
+            name: finding.measured.aggregate(self.declared[False, aggregate] for aggregate in both)
             for name, both in by_url_and_visitor.items()
         }
         return {**super().units(finding), **units}

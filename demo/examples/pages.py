@@ -18,11 +18,11 @@ def play(setup: Setup) -> Example:
     retracted = [view for at, view in enumerate(views) if view["user"] in forgotten and view not in views[:at]]
     visits = Deliveries(with_duplicates(rng, views, duplicates), retracted, retracted[:1])
     pages = Deliveries(with_duplicates(rng, [{"page": name} for name in names], duplicates), [{"page": names[-1]}])
-    left = Counter(view["page"] for view in visits.remaining())
+    counts = Counter(view["page"] for view in visits.remaining())
     truth = {
-        "views": {name: left[name] for name in names},
+        "views": {name: counts[name] for name in names},
         "pages": {"": len(pages.remaining())},
         "visitors": {"": len({view["user"] for view in visits.remaining()})},
-        "total": {"": left.total()},
+        "total": {"": counts.total()},
     }
     return Example(name="pages", now=setup.now, events={"page": pages, "page_view": visits}, truth=truth)

@@ -81,13 +81,13 @@ def limits(emulator: Emulator, outputs: Mapping[str, Mapping[str, str]]) -> list
 
 def _mappings(lambdas: Any, function: str) -> Iterator[tuple[str, bool]]:
     try:
-        found = lambdas.list_event_source_mappings(FunctionName=function)["EventSourceMappings"]
+        mappings = lambdas.list_event_source_mappings(FunctionName=function)["EventSourceMappings"]
     except (BotoCoreError, ClientError) as error:
         yield f"its event source mapping cannot be read: {error}", False
         return
-    if not found:
+    if not mappings:
         yield "no event source mapping", False
-    for mapping in found:
+    for mapping in mappings:
         state, result = mapping["State"], mapping.get("LastProcessingResult", "unknown")
         yield f"event source mapping {state}, last result: {result}", state == "Enabled" and result.startswith("OK")
 

@@ -36,7 +36,7 @@ class Deployment:
             if "ApiId" in outputs
         }
 
-    def written(self, stack: str) -> Counter[str]:
+    def table_units(self, stack: str) -> Counter[str]:
         """Write units of all changes of a stack's table, by type."""
         table = self.emulator.client("dynamodb").describe_table(TableName=self.table(stack))["Table"]
         return units_written(self.emulator.client("dynamodbstreams"), table["LatestStreamArn"])

@@ -98,8 +98,8 @@ class Observed(Construct):
         super().__init__(scope, construct_id)
         self.function_options = options or lambda_.FunctionOptions()
         self.service_name = _default_name(self) if service_name is None else service_name
-        given = cast("logs.ILogGroup | None", self.function_options.log_group)
-        self.log_group = given or logs.LogGroup(self, "LogGroup", retention=logs.RetentionDays.ONE_MONTH)
+        log_group = cast("logs.ILogGroup | None", self.function_options.log_group)
+        self.log_group = log_group or logs.LogGroup(self, "LogGroup", retention=logs.RetentionDays.ONE_MONTH)
         self._alarm_actions = alarm_actions
         self.alarms = []
 
@@ -179,7 +179,7 @@ class Observed(Construct):
         """Build a function that runs a handler; synth fails if its environment exceeds Lambda's limit."""
         options = self.function_options
         log_level = options.application_log_level_v2 or lambda_.ApplicationLogLevel.INFO
-        given: dict[str, Any] = vars(options)["_values"]  # all that was passed to jsii's struct
+        properties: dict[str, Any] = vars(options)["_values"]  # all that was passed to jsii's struct
         own = {
             "description": description,
             "memory_size": next((size for size in (memory_size, options.memory_size) if size is not None), 512),
@@ -202,7 +202,7 @@ class Observed(Construct):
             runtime=lambda_.Runtime.PYTHON_3_14,
             role=role,
             logging_format=lambda_.LoggingFormat.JSON,
-            **{"architecture": lambda_.Architecture.ARM_64, **given, **own},
+            **{"architecture": lambda_.Architecture.ARM_64, **properties, **own},
         )
         check_at_synth(self, lambda: _oversized_environment(function))
         return function
@@ -243,12 +243,12 @@ def _oversized_environment(function: lambda_.Function) -> str | None:
     """Find an environment that exceeds Lambda's limit."""
     resource = cast(CfnResource, function.node.default_child)
     environment = resolved_property(resource, "environment")["variables"]
-    known = {name: value if isinstance(value, str) else _UNKNOWN for name, value in environment.items()}
+    variables = {name: value if isinstance(value, str) else _UNKNOWN for name, value in environment.items()}
     # Lambda measures the variables as JSON, which escapes the quotes of a schema.
-    size = len(json.dumps(known))
+    size = len(json.dumps(variables))
     if size <= _ENVIRONMENT_BYTES:
         return None
-    most, name = max((len(json.dumps(value)), name) for name, value in known.items())
+    most, name = max((len(json.dumps(value)), name) for name, value in variables.items())
     problem = (
         f"the function's environment takes {size} bytes as JSON, {most} of them for {name}, "
         f"but Lambda allows {_ENVIRONMENT_BYTES}"

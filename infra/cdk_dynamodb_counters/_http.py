@@ -137,7 +137,7 @@ def require_tenant(tenant: object, authorizer: apigateway.IHttpRouteAuthorizer) 
             allowed = f"{paths[0]}, as the authorizer gives" if paths else "None: the authorizer identifies no caller"
             raise InvalidArgumentError("tenant", path, allowed)
         if source == "iam" and name not in _IAM:
-            raise InvalidArgumentError("tenant", path, f"one of {', '.join(f'iam.{one}' for one in _IAM)}")
+            raise InvalidArgumentError("tenant", path, f"one of {', '.join(f'iam.{key}' for key in _IAM)}")
     return tenant
 
 

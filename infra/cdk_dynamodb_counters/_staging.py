@@ -110,14 +110,14 @@ def licence_files() -> Iterator[tuple[Path, PurePath]]:
     """Yield the licence files of what the asset holds, each with its path there."""
     for name in dict.fromkeys(DISTRIBUTIONS.values()):
         try:
-            found = distribution(name)
+            package = distribution(name)
         except PackageNotFoundError:
             if name != _OWN:
                 raise
             # A checkout, which need not be installed.
             yield _origin("dynamodb_counters").parents[1] / "LICENSE", PurePath("licenses", name, "LICENSE")
             continue
-        listed = found.metadata.get_all("License-File") or ()
-        for path in found.files or ():
-            if any(path.parts[0].endswith(".dist-info") and PurePath(one).name == path.name for one in listed):
-                yield Path(str(found.locate_file(path))), PurePath("licenses", name, path.name)
+        listed = package.metadata.get_all("License-File") or ()
+        for path in package.files or ():
+            if any(path.parts[0].endswith(".dist-info") and PurePath(file).name == path.name for file in listed):
+                yield Path(str(package.locate_file(path))), PurePath("licenses", name, path.name)

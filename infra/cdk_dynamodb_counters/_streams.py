@@ -94,11 +94,11 @@ class StreamReader(Observed):
 
         Only at synth are all events declared.
         """
-        known = [retention.to_days() for retention in retentions if not retention.is_unresolved()]
+        limits = [retention.to_days() for retention in retentions if not retention.is_unresolved()]
         events = [*(declared.source for declared in self._declarations.declarations), *self._declarations.events]
         lasting = [event.retention for event in events if isinstance(event, Event) and event.retention is not None]
         days = [retention.total_seconds() / _DAY for retention in lasting]
-        return max(_FEWEST_DAYS, math.ceil(min([_MOST_DAYS, *known, *days])))
+        return max(_FEWEST_DAYS, math.ceil(min([_MOST_DAYS, *limits, *days])))
 
     def _grant_failures(self, role: iam.Role) -> None:
         """Allow Lambda to put batches that it gives up on into the bucket."""

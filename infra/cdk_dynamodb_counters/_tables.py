@@ -48,7 +48,7 @@ def property_of(table: dynamodb.ITable, name: str) -> Any:
 
 def table_keys(table: dynamodb.ITable) -> tuple[TableKeys, bool]:
     """Return the names of a table's keys and of its attribute of TTL, and whether all keys are texts."""
-    types = {one["attributeName"]: one["attributeType"] for one in property_of(table, "attributeDefinitions")}
+    types = {entry["attributeName"]: entry["attributeType"] for entry in property_of(table, "attributeDefinitions")}
     keys = sorted(property_of(table, "keySchema"), key=lambda key: str(key["keyType"]) != "HASH")
     names = [key["attributeName"] for key in keys]
     ttl = property_of(table, "timeToLiveSpecification") or {}
@@ -84,11 +84,11 @@ def require_same_place(argument: str, user: Construct, table: dynamodb.ITable, *
             raise InvalidArgumentError(argument, f"{table.node.path} with the stream {stream}", expected)
         region, account = f"{own}:::::".split(":")[3:5]
     parts = ((stack.region, region), (stack.account, account))
-    known = [[None if Token.is_unresolved(part) else part for part in pair] for pair in parts]
+    places = [[None if Token.is_unresolved(part) else part for part in pair] for pair in parts]
     # A part that an import leaves open is where its stack is deployed.
-    differ = [here != there and not (imported and None in (here, there)) for here, there in known]
+    differ = [here != there and not (imported and None in (here, there)) for here, there in places]
     if differ[0] or (differ[1] and not (any_account and imported)):
-        here = [pair[0] or "that is known only at deployment" for pair in known]
+        here = [pair[0] or "that is known only at deployment" for pair in places]
         allowed = f"a table of account {here[1]} and region {here[0]}, where {user.node.path!r} is"
         raise InvalidArgumentError(argument, table.node.path, allowed)
 
@@ -116,7 +116,7 @@ class TableDeclarations:
         self.aggregator: Construct | None = None
         self.notifier: Construct | None = None
         self.declarations: tuple[Declaration, ...] = ()
-        self.shown: tuple[Declaration, ...] = ()
+        self.api_declarations: tuple[Declaration, ...] = ()
         self.events: tuple[Event, ...] = ()
         self.thresholds: tuple[Threshold, ...] = ()
         self._readers: dict[str, list[Construct]] = {}
@@ -139,17 +139,17 @@ class TableDeclarations:
         self,
         *,
         declarations: Iterable[Declarable] = (),
-        shown: Iterable[Declaration] = (),
+        api_declarations: Iterable[Declaration] = (),
         events: Iterable[Event] = (),
     ) -> None:
         """Add what is counted, shown by an API, or let in; refuse what contradicts the rest, whichever comes first."""
         # Sorted, so that moving a construct within a program does not change the template.
         counted = _sorted((*self.declarations, *flatten(tuple(declarations))))
-        visible, known = _sorted({*self.shown, *shown}), _sorted({*self.events, *events})
+        visible, all_events = _sorted({*self.api_declarations, *api_declarations}), _sorted({*self.events, *events})
         # Completeness is checked at synth: an aggregate's source may be declared later.
         uncounted = tuple(declared for declared in visible if declared not in counted)
-        require_consistent((*counted, *uncounted), known, complete=False)
-        self.declarations, self.shown, self.events = counted, visible, known
+        require_consistent((*counted, *uncounted), all_events, complete=False)
+        self.declarations, self.api_declarations, self.events = counted, visible, all_events
 
     def counting(self, event: Event) -> tuple[Declaration, ...]:
         """Return the declarations whose source is ``event``."""
@@ -165,7 +165,7 @@ class TableDeclarations:
             raise InvalidArgumentError(argument, table.node.path, allowed)
         readers = self._readers.setdefault(table.node.addr, [])
         if len(readers) == _MOST_READERS:
-            there = " and ".join(repr(known.node.path) for known in readers)
+            there = " and ".join(repr(construct.node.path) for construct in readers)
             allowed = f"at most {_MOST_READERS} readers per stream, which are {there}; declare more to one of them"
             raise InvalidArgumentError(argument, table.node.path, allowed)
         readers.append(reader)
@@ -195,4 +195,4 @@ class TableDeclarations:
 
 
 def _sorted(declared: Iterable[Any]) -> tuple[Any, ...]:
-    return tuple(sorted(declared, key=lambda one: str(one.name)))
+    return tuple(sorted(declared, key=lambda item: str(item.name)))

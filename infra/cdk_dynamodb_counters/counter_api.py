@@ -118,7 +118,7 @@ class LivePage:
         if self.active is not None:
             span = min(_ACTIVE, self.active._longest)
             minutes = span // timedelta(minutes=1)
-            unit, name, letter = next(one for one in _UNITS if minutes % one[0] == 0)
+            unit, name, letter = next(row for row in _UNITS if minutes % row[0] == 0)
             last = minutes // unit
             settings["active"] = {"name": self.active.name, "last": f"{last}{letter}", "words": f"{last} {name}s"}
         if self.beacon is not None:
@@ -201,9 +201,9 @@ class CounterApi(Observed):
         super().__init__(scope, construct_id, service_name, function_options)
         require_same_place("table", self, table.table)
         declared = TableDeclarations.of(table.table)
-        declared.add(shown=declarations, events=readable)
+        declared.add(api_declarations=declarations, events=readable)
         declared.warn_if_uncounted(
-            self, lambda: [one.name for one in declarations if one not in declared.declarations], "this API shows"
+            self, lambda: [item.name for item in declarations if item not in declared.declarations], "this API shows"
         )
         self.http_api = _http.build_api(
             self,
@@ -246,13 +246,13 @@ class CounterApi(Observed):
         _http.warn_if_public(self, authorizer, risk)
 
 
-def _require_shown(shown: Sequence[Declarable]) -> tuple[Declaration, ...]:
+def _require_shown(declarables: Sequence[Declarable]) -> tuple[Declaration, ...]:
     allowed = "a list of Aggregate, Window, Distinct, ActiveMembers, Percentiles or Extremes"
-    require_list("shown", shown, Declarable, allowed)
+    require_list("shown", declarables, Declarable, allowed)
     # The items of each member are counted alone: a read of who was active when is not what is shown.
-    declarations = tuple(one for one in flatten(shown) if isinstance(one, Window) or not one._longest)
+    declarations = tuple(item for item in flatten(declarables) if isinstance(item, Window) or not item._longest)
     if not declarations:
-        raise InvalidArgumentError("shown", shown, "at least one declaration")
+        raise InvalidArgumentError("shown", declarables, "at least one declaration")
     names = [declared.name for declared in declarations]
     if len(set(names)) < len(names):
         raise InvalidArgumentError("shown", names, "each declaration only once")
@@ -261,8 +261,8 @@ def _require_shown(shown: Sequence[Declarable]) -> tuple[Declaration, ...]:
     return tuple(sorted(declarations, key=lambda declared: declared.name))
 
 
-def _require_events(events: Sequence[Event], shown: Sequence[Declaration]) -> tuple[Event, ...]:
-    names = {declared.name for declared in shown}
+def _require_events(events: Sequence[Event], declarations: Sequence[Declaration]) -> tuple[Event, ...]:
+    names = {declared.name for declared in declarations}
     for event in require_list("events", events, Event, "a list of Event"):
         if event.name in names:
             raise InvalidArgumentError("events", event.name, "each name only once, those of `shown` included")
@@ -272,9 +272,9 @@ def _require_events(events: Sequence[Event], shown: Sequence[Declaration]) -> tu
 
 
 def _require_askable(argument: str, declared: Declaration | Event, fields: Iterable[str]) -> None:
-    if taken := (reserved := parameters_of(declared)) & {*fields}:
+    if clashes := (reserved := parameters_of(declared)) & {*fields}:
         allowed = f"fields other than {', '.join(sorted(reserved))}, which are request parameters"
-        raise InvalidArgumentError(argument, f"{declared.name}.{min(taken)}", allowed)
+        raise InvalidArgumentError(argument, f"{declared.name}.{min(clashes)}", allowed)
 
 
 def _require_page(

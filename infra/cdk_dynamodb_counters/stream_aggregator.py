@@ -365,7 +365,7 @@ class StreamAggregator(StreamReader):
     def _missing_index(self) -> str | None:
         """Find a ranked aggregate on a table of the same app that lacks the ranking index."""
         table = self._declarations.table
-        aggregates = (one for one in self._declarations.declarations if isinstance(one, Aggregate))
+        aggregates = (item for item in self._declarations.declarations if isinstance(item, Aggregate))
         ranked = [aggregate.name for aggregate in aggregates if aggregate.ranking is not None]
         indexes = property_of(table, "globalSecondaryIndexes") or ()
         if not ranked or is_import(table) or RANKING_INDEX in [index["indexName"] for index in indexes]:

@@ -43,8 +43,8 @@ def stable_template(stack: Stack) -> dict[str, Any]:
     template = dict(Template.from_stack(stack).to_json())
     for section, name in _METADATA.items():
         if name in template.get(section, {}):
-            left = {key: value for key, value in template.pop(section).items() if key != name}
-            template |= {section: left} if left else {}
+            rest = {key: value for key, value in template.pop(section).items() if key != name}
+            template |= {section: rest} if rest else {}
     stable: dict[str, Any] = masked(template)
     return stable
 

@@ -149,9 +149,9 @@ class ThresholdEvents(StreamReader):
         """
         # CloudFormation would make a rule of another account's bus one of the own bus of that name.
         self._require_own("account", Stack.of(self).account, self.event_bus.env.account)
-        chosen = [known for known in self._thresholds if threshold in (None, known)]
+        chosen = [candidate for candidate in self._thresholds if threshold in (None, candidate)]
         if not chosen:
-            names = ", ".join(known.name for known in self._thresholds)
+            names = ", ".join(candidate.name for candidate in self._thresholds)
             raise InvalidArgumentError("threshold", threshold, f"one of thresholds: {names}")
         detail: dict[str, Any] = {} if threshold is None else {"threshold": [threshold.name]}
         if level is not None:
@@ -159,7 +159,7 @@ class ThresholdEvents(StreamReader):
             # By value: EventBridge compares a plain number by its text.
             detail["level"] = [{"numeric": ["=", int(level) if level == int(level) else float(level)]}]
         if direction is not None:
-            ways = {way for known in chosen for way in ("up", "down") if known.direction in (way, "both")}
+            ways = {way for choice in chosen for way in ("up", "down") if choice.direction in (way, "both")}
             require_choice("direction", direction, sorted(ways))
             detail["direction"] = [direction]
         if target is not None:
@@ -220,21 +220,21 @@ class ThresholdEvents(StreamReader):
 
 def _require_thresholds(thresholds: object) -> tuple[Threshold, ...]:
     allowed = "a list of Threshold, each with its aggregate"
-    given = require_list("thresholds", thresholds, Threshold, allowed)
-    for threshold in given:
+    items = require_list("thresholds", thresholds, Threshold, allowed)
+    for threshold in items:
         if threshold.aggregate is None:
             raise InvalidArgumentError("thresholds", threshold, allowed)
-    names = [threshold.name for threshold in given]
+    names = [threshold.name for threshold in items]
     if not names or len({*names}) < len(names):
         raise InvalidArgumentError("thresholds", names, "at least one, each name only once")
-    return tuple(sorted(given, key=lambda threshold: str(threshold.name)))
+    return tuple(sorted(items, key=lambda threshold: str(threshold.name)))
 
 
 def _require_level(level: object, thresholds: Sequence[Threshold]) -> None:
     """Refuse a level that none of the thresholds has, or that EventBridge does not compare."""
-    known = sorted({value for threshold in thresholds for value in threshold.at})
-    if isinstance(level, bool) or not isinstance(level, int | Decimal) or level not in known:
-        raise InvalidArgumentError("level", level, f"one of {', '.join(f'{Decimal(value):f}' for value in known)}")
+    levels = sorted({value for threshold in thresholds for value in threshold.at})
+    if isinstance(level, bool) or not isinstance(level, int | Decimal) or level not in levels:
+        raise InvalidArgumentError("level", level, f"one of {', '.join(f'{Decimal(value):f}' for value in levels)}")
     number = Decimal(level)
     if abs(number) > _LARGEST or number != round(number, _DECIMALS):
         allowed = f"at most {_LARGEST:,} and {_DECIMALS} decimals: leave it out, and look at detail.level in the target"

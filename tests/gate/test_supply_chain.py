@@ -89,7 +89,7 @@ def test_both_distributions_have_one_version_and_licence() -> None:
 
 def test_the_demo_installs_a_part_of_the_lock_that_is_whole() -> None:
     lock = (PROJECT / "requirements.txt").read_text()
-    part = part_of_lock.part_of_lock(lock, part_of_lock.wanted())
+    part = part_of_lock.part_of_lock(lock, part_of_lock.needs())
     assert "--only-binary :all:" in part
     assert set(part.splitlines()) <= set(lock.splitlines())
     names = {re.sub(r"[-_.]+", "-", match[1]).lower(): match for match in _PINNED.finditer(part)}

@@ -64,9 +64,9 @@ def test_numbers_are_those_of_the_truth(finding: Finding) -> None:
 
 
 def test_a_wrong_number_is_named(finding: Finding) -> None:
-    for what, numbers in finding.found.items():
+    for what, numbers in finding.actual.items():
         group = max(numbers, key=lambda name: numbers[name])
-        wrong = {**finding.found, what: {**numbers, group: numbers[group] * 1.03 + 1}}
+        wrong = {**finding.actual, what: {**numbers, group: numbers[group] * 1.03 + 1}}
         [line, *_] = Finding(finding.example, finding.account, wrong).differences()
         assert line.startswith(f"{finding.example.name}: {what} of ")
         assert "NOT EXACT: " in summary(Result([Finding(finding.example, finding.account, wrong)], 1.0))
