@@ -93,7 +93,7 @@ audit: $(ENVIRONMENT) ## Ask for known vulnerabilities of all that is locked
 	done
 	npm audit
 
-wheel: $(ENVIRONMENT) ## Build the wheels of library and constructs, with their bills of materials, into dist
+wheel: .venv/.installed ## Build the wheels of library and constructs, with their bills of materials, into dist
 	for folder in lambdas infra; do $(PYTHON) -m build --wheel --no-isolation --outdir dist $$folder || exit 1; done
 
 release-check: $(ENVIRONMENT) ## Build the wheels of the last commit into dist, check and use them [TAG=v0.1.0]

@@ -13,5 +13,5 @@ def run() -> int:
         if error.name != "click":
             raise
         sys.stderr.write('error: the command needs the extra `cli`: pip install "dynamodb-counters[cli]"\n')
-        return 3
+        return 2
     return main()

@@ -28,7 +28,7 @@ def counters() -> None:
     """Look after a table of counters: what it counts, how much, and whether all is well.
 
     Exit codes: 0 done; 1 done, and something was found, or you said no; 2 wrong input; 3 AWS refused or cannot be
-    reached; 130 interrupted.
+    reached; 4 done, and some counts cannot be verified; 70 a fault of the command; 130 interrupted.
     """
 
 

@@ -117,7 +117,7 @@ class Counters(EventReads):
         Raises
         ------
         RejectedEventError, UnavailableError
-            As in `accept`; unavailable also as long as no aggregator of the table counts one of the declarations.
+            As in `accept`.
         """
         require_declaration(event, Event)
         outcome = direct_counts.record_once(self._table, event, values, declarations)

@@ -106,6 +106,8 @@ def test_a_function_returns_the_state_of_its_window() -> None:
 def test_an_event_without_its_shard_is_refused_with_the_cure() -> None:
     with pytest.raises(CheckpointError, match="TumblingWindowInSeconds"):
         World().count({"n": 1}, shard="")
+    with pytest.raises(CheckpointError, match="no eventSourceARN"):
+        World().counted.handle({"Records": [{"dynamodb": {}}], "shardId": "shardId-1"}, lambda _: [])
 
 
 @pytest.mark.parametrize("amounts", [{"n": 1.5}, {"n": "1"}, {"_w": 1}])
