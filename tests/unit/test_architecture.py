@@ -133,27 +133,27 @@ def test_the_words_of_the_commit_path_are_names_in_the_code() -> None:
 
 
 @pytest.mark.snapshot
-def test_items_are_stored_as_they_were(written: dict[str, Item]) -> None:
-    shown = ",\n".join(f"{json.dumps(example)}: {_shown(written[example])}" for example in EXAMPLES)
-    text = f"{{\n{shown}\n}}\n"
+def test_items_are_stored_as_they_were(examples: dict[str, Item]) -> None:
+    body = ",\n".join(f"{json.dumps(example)}: {_view(examples[example])}" for example in EXAMPLES)
+    text = f"{{\n{body}\n}}\n"
     if os.environ.get("UPDATE_SNAPSHOTS"):
         SNAPSHOT.write_text(text, encoding="utf-8")
     assert SNAPSHOT.read_text(encoding="utf-8") == text, "if that was meant: make snapshot"
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_the_row_of_a_kind_has_the_layout_of_keys_and_every_attribute(example: str, written: dict[str, Item]) -> None:
-    item = written[example]
+def test_the_row_of_a_kind_has_the_layout_of_keys_and_every_attribute(example: str, examples: dict[str, Item]) -> None:
+    item = examples[example]
     layouts, names = _rows()[_row_of(example)]
     assert len(layouts) in (0, 2), "both keys, or 'as declared'"
     for layout, name in zip(layouts, ("pk", "sk"), strict=False):
         assert re.fullmatch(_pattern(layout), item[name]["S"])
-    known = re.compile("|".join(map(_pattern, names)))
-    assert [name for name in item if not known.fullmatch(name)] == []
+    pattern = re.compile("|".join(map(_pattern, names)))
+    assert [name for name in item if not pattern.fullmatch(name)] == []
 
 
-def test_every_bookkeeping_attribute_on_the_page_is_written(written: dict[str, Item]) -> None:
-    attributes = {(_row_of(example), attribute) for example, item in written.items() for attribute in item}
+def test_every_bookkeeping_attribute_on_the_page_is_written(examples: dict[str, Item]) -> None:
+    attributes = {(_row_of(example), attribute) for example, item in examples.items() for attribute in item}
     missing = [
         (row, name)
         for row, (_, names) in _rows().items()
@@ -168,10 +168,10 @@ def test_every_bookkeeping_attribute_on_the_page_is_written(written: dict[str, I
 @pytest.mark.snapshot
 def test_the_update_of_a_batch_is_the_one_that_is_sent() -> None:
     world = World(VIEWS, clock=VirtualClock(NOW))
-    sent: list[dict[str, Any]] = []
+    requests: list[dict[str, Any]] = []
 
     def note(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
-        sent.extend([request] if name == "update_item" else [])
+        requests.extend([request] if name == "update_item" else [])
         return send()
 
     table = world.reached(HookedClient(world.table, note))
@@ -185,7 +185,7 @@ def test_the_update_of_a_batch_is_the_one_that_is_sent() -> None:
     assert (first.updated, first.skipped) == (1, 0)
     assert (again.updated, again.skipped) == (0, 1)
     assert [*world.table.items()] == items
-    once, repeated = sent
+    once, repeated = requests
     assert once == {**repeated, "ReturnValues": "ALL_NEW"}
     _hold("### The update", _shown_request(once))
 
@@ -254,18 +254,18 @@ def every_kind() -> World:
 
 
 @pytest.fixture(scope="module")
-def written(every_kind: World) -> dict[str, Item]:
+def examples(every_kind: World) -> dict[str, Item]:
     """One item of each kind, as the code writes it now."""
     items = _items(every_kind)
-    found = {
+    matches = {
         example: [item for key, item in items.items() if fnmatchcase(key, EXAMPLES[example])] for example in EXAMPLES
     }
     for several in ("Log page", "Heartbeat"):
-        found[several] = found[several][:1]
+        matches[several] = matches[several][:1]
     for example, state in (("Quarantined image", "waiting"), ("Quarantined image: redriven", "released")):
-        found[example] = [item for item in found[example] if item["state"] == {"S": state}]
-    assert {example: len(items) for example, items in found.items()} == dict.fromkeys(EXAMPLES, 1)
-    return {example: item for example, [item] in found.items()}
+        matches[example] = [item for item in matches[example] if item["state"] == {"S": state}]
+    assert {example: len(items) for example, items in matches.items()} == dict.fromkeys(EXAMPLES, 1)
+    return {example: item for example, [item] in matches.items()}
 
 
 def _stored(value: dict[str, Any]) -> dict[str, Any]:
@@ -277,16 +277,16 @@ def _row_of(example: str) -> str:
     return example.partition(":")[0]
 
 
-def _shown(item: Item) -> str:
+def _view(item: Item) -> str:
     """Show an item as the console's JSON view does, its keys on the first line, with long texts cut."""
     order = {"pk": 0, "sk": 1, "_type": 2, "ttl": 9}
     names = sorted(item, key=lambda name: (order.get(name, 8 if name.startswith("_") else 5), name))
     lines = [""]
     for name in names:
-        shown = f'"{name}": {_json(_cut(name, item[name]))}'
-        if name == "_type" or len(lines[-1]) + len(shown) > _WIDTH:
+        part = f'"{name}": {_json(_cut(name, item[name]))}'
+        if name == "_type" or len(lines[-1]) + len(part) > _WIDTH:
             lines.append("")
-        lines[-1] += f"{', ' if lines[-1] else '  '}{shown}"
+        lines[-1] += f"{', ' if lines[-1] else '  '}{part}"
     return "{\n" + ",\n".join(lines) + "\n}"
 
 
@@ -326,19 +326,19 @@ def _hold(heading: str, text: str) -> None:
     if os.environ.get("UPDATE_SNAPSHOTS"):
         PAGE.write_text(page.replace(section, block.sub(lambda _: text, section, count=1)))
     else:
-        found = block.search(section)
-        assert found is not None, f"no example under {heading!r}"
-        assert found[0] == text, "if that was meant: make snapshot"
+        match = block.search(section)
+        assert match is not None, f"no example under {heading!r}"
+        assert match[0] == text, "if that was meant: make snapshot"
 
 
 def _section(heading: str) -> str:
     """Return the page from a heading to the next of its level or above."""
     level = heading.split(maxsplit=1)[0]
-    found = re.search(
+    match = re.search(
         rf"^{re.escape(heading)}$.*?(?=^#{{1,{len(level)}}} |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL
     )
-    assert found is not None, f"no heading {heading!r}"
-    return found[0]
+    assert match is not None, f"no heading {heading!r}"
+    return match[0]
 
 
 def _rows() -> dict[str, tuple[list[str], list[str]]]:

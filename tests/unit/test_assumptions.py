@@ -31,7 +31,7 @@ def _documented() -> Iterator[tuple[str, str]]:
             yield node.target.id, " ".join(str(below.value.value).split())
 
 
-def _shown(name: str) -> str:
+def _value(name: str) -> str:
     value = getattr(_assumptions, name)
     if isinstance(value, frozenset | tuple):
         return f"{len(value)} codes"
@@ -57,18 +57,18 @@ def _table() -> str:
     rows = []
     for name, text in _documented():
         why = re.sub(r"(https://\S+)", r"[AWS](\1)", text)
-        rows.append(f"| `{name}` | {_shown(name)} | {why} | {' '.join(f'`{one}`' for one in _relying(name))} |\n")
+        rows.append(f"| `{name}` | {_value(name)} | {why} | {' '.join(f'`{module}`' for module in _relying(name))} |\n")
     return "| name | value | why | relied on by |\n|---|---|---|---|\n" + "".join(rows)
 
 
 @pytest.mark.snapshot
 def test_the_table_of_assumptions_is_the_module_of_assumptions() -> None:
     page = _PAGE.read_text()
-    written = _TABLE.sub(lambda _: _table(), page)
+    text = _TABLE.sub(lambda _: _table(), page)
     if os.environ.get("UPDATE_SNAPSHOTS"):
-        _PAGE.write_text(written)
+        _PAGE.write_text(text)
         return
-    assert page == written, "if that was meant: make snapshot"
+    assert page == text, "if that was meant: make snapshot"
 
 
 def test_each_assumption_is_relied_on() -> None:

@@ -46,19 +46,19 @@ def _described(name: str, thing: Any) -> Iterator[str]:
             yield f"{name}.{member}"
     if issubclass(thing, Construct | Counters):
         attributes = (item for base in _own_classes(thing) for item in inspect.get_annotations(base).items())
-        yield from sorted(f"{name}.{each}: {kind}" for each, kind in attributes if not each.startswith("_"))
+        yield from sorted(f"{name}.{field}: {kind}" for field, kind in attributes if not field.startswith("_"))
     if dataclasses.is_dataclass(thing):
-        fields = [each for each in dataclasses.fields(thing) if not each.name.startswith("_")]
+        fields = [field for field in dataclasses.fields(thing) if not field.name.startswith("_")]
         yield from sorted(f"{name}.{field.name}: {field.type}" for field in fields)
 
 
 def _members(kind: type) -> dict[str, Any]:
     """Public members that our own classes define; fields of dataclasses are listed by themselves."""
-    found = {
+    members = {
         name: value for base in _own_classes(kind) for name, value in vars(base).items() if not name.startswith("_")
     }
     fields = getattr(kind, "__dataclass_fields__", {})  # with those that only the constructor takes
-    return {name: value for name, value in found.items() if name not in fields}
+    return {name: value for name, value in members.items() if name not in fields}
 
 
 def _own_classes(kind: type) -> list[type]:

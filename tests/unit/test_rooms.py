@@ -155,11 +155,11 @@ def test_there_are_no_import_circles(package: str) -> None:
 
 @pytest.mark.parametrize("room", _PURE)
 def test_pure_rooms_have_no_clock_and_no_io(room: str) -> None:
-    found = []
+    problems = []
     for module, path in _modules(_LIBRARY).items():
         if _room(module) != f"{_LIBRARY}.{room}":
             continue
-        found += [
+        problems += [
             f"{module}:{line} imports {imported}"
             for imported, line in _imports(module, path)
             if imported.partition(".")[0] in _IMPURE_MODULES
@@ -168,8 +168,8 @@ def test_pure_rooms_have_no_clock_and_no_io(room: str) -> None:
             if isinstance(node, ast.Call):
                 name = getattr(node.func, "attr", getattr(node.func, "id", ""))
                 if name in _IMPURE_CALLS:
-                    found.append(f"{module}:{node.lineno} calls {name}()")
-    assert found == []
+                    problems.append(f"{module}:{node.lineno} calls {name}()")
+    assert problems == []
 
 
 def test_the_runtime_never_imports_the_constructs_and_neither_knows_the_other_folders() -> None:
@@ -177,14 +177,14 @@ def test_the_runtime_never_imports_the_constructs_and_neither_knows_the_other_fo
     forbidden = {name: others | {_CONSTRUCTS, "aws_cdk", "constructs"} for name in _RUNTIME} | {_CONSTRUCTS: others}
     forbidden |= {"simulation": {"tests", "benchmarks", "demo"}, "benchmarks": {"tests"}}
     forbidden |= {"demo": {"tests", "benchmarks"}}
-    found = [
+    problems = [
         f"{module}:{line} imports {imported}"
         for package, names in forbidden.items()
         for module, path in _modules(package).items()
         for imported, line in _imports(module, path)
         if imported.partition(".")[0] in names
     ]
-    assert found == []
+    assert problems == []
 
 
 def test_the_constructs_import_only_what_both_must_agree_on() -> None:
@@ -222,8 +222,8 @@ _DECLARING = "Aggregate, Attr, Condition, Count, CountersError, Event, Group, In
 
 
 def _loaded(statement: str, modules: str) -> set[str]:
-    seen = f"print(*(name for name in {modules!r}.split() if name in sys.modules))"
-    script = f"import sys; sys.path[:0] = {sys.path!r}; {statement}; {seen}"
+    expression = f"print(*(name for name in {modules!r}.split() if name in sys.modules))"
+    script = f"import sys; sys.path[:0] = {sys.path!r}; {statement}; {expression}"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 

@@ -91,12 +91,12 @@ def test_a_request_that_fails_stops_no_other(table: Table) -> None:
 
 
 def test_a_deadline_is_that_of_the_call_in_every_thread(table: Table) -> None:
-    begun, goes_on, found = threading.Semaphore(0), threading.Event(), list[float]()
+    begun, goes_on, times = threading.Semaphore(0), threading.Event(), list[float]()
 
     def work(_: int) -> None:
         begun.release()
         assert goes_on.wait(10)
-        found.append(time_left(0.0))
+        times.append(time_left(0.0))
 
     def first() -> None:
         with ending_at(60.0):
@@ -111,7 +111,7 @@ def test_a_deadline_is_that_of_the_call_in_every_thread(table: Table) -> None:
         assert table.each(lambda _: time_left(0.0), range(4)) == [900.0] * 4
         goes_on.set()
         caller.join(10)
-    assert found == [60.0] * 4
+    assert times == [60.0] * 4
 
 
 def test_nothing_is_tried_again_after_the_deadline(table: Table) -> None:
@@ -192,10 +192,10 @@ def test_a_deadline_is_lambda_s_whatever_the_sandbox_s_clock_says(skew: float) -
 def test_a_sandbox_that_thaws_after_its_deadline_sends_nothing() -> None:
     bench = World(_SALES)
     assert bench.counters.accept(_SALE, {"id": 1}).status == "accepted"
-    sent: list[str] = []
+    names: list[str] = []
 
     def freeze(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
-        sent.append(name)
+        names.append(name)
         answer = send()
         bench.clock.advance(3600)
         return answer
@@ -203,4 +203,4 @@ def test_a_sandbox_that_thaws_after_its_deadline_sends_nothing() -> None:
     process = bench.process(HookedClient(bench.table, freeze))
     with pytest.raises(TimeoutError, match="time is nearly up"):
         process.handle({"shardId": bench.shards()[0], "Records": bench.records()}, lambda: 60.0)
-    assert len(sent) == 1
+    assert len(names) == 1

@@ -73,15 +73,15 @@ def test_a_window_is_read_by_few_queries(
 ) -> None:
     dice = random.Random(f"{precision} {days}")
     window = replace(JOBS, precision=precision, longest=days * _DAY)
-    found = list[tuple[int, int, float]]()
+    results = list[tuple[int, int, float]]()
     for _ in range(500):
         unit = dice.choice([1, 3600, 86_400])
         as_of = dice.randint(0, 3_000_000_000) // unit * unit + dice.choice([-1, 0])
         spans = plan_queries(window._kept_tiers, Interval.ending_at(as_of, days * _DAY, window._unit))
         assert sum(span.interval.end - span.interval.start for span in spans) == days * 86_400
         read = sum(span.buckets[1] - span.buckets[0] + 1 for span in spans)
-        found.append((len(spans), read, read_cost(spans) - len(spans) / 2))
-    assert [max(each) for each in zip(*found, strict=True)] == [queries, items, units]
+        results.append((len(spans), read, read_cost(spans) - len(spans) / 2))
+    assert [max(column) for column in zip(*results, strict=True)] == [queries, items, units]
 
 
 def test_a_shorter_window_is_read_from_the_finest_tier_alone() -> None:
@@ -124,9 +124,9 @@ def test_every_moment_lies_in_one_bucket_and_slot(tier: Tier) -> None:
     ],
 )
 def test_a_moment_has_a_readable_key(moment: str, tier: Tier, text: str, slot: str) -> None:
-    bucket, found = tier.locate(int(datetime.fromisoformat(moment).replace(tzinfo=UTC).timestamp()))
+    bucket, name = tier.locate(int(datetime.fromisoformat(moment).replace(tzinfo=UTC).timestamp()))
 
-    assert (tier.text(bucket), found) == (text, slot)
+    assert (tier.text(bucket), name) == (text, slot)
 
 
 def test_a_window_whose_retention_is_short_has_tiers_for_it() -> None:

@@ -27,7 +27,7 @@ def world() -> World:
     return World(founds=False)
 
 
-def quarantine(world: World, number: int, *, size: int = 10, kept: float = KEPT) -> None:
+def quarantine(world: World, number: int, *, size: int = 10, retention: float = KEPT) -> None:
     record = {
         "eventName": "INSERT",
         "dynamodb": {
@@ -37,7 +37,7 @@ def quarantine(world: World, number: int, *, size: int = 10, kept: float = KEPT)
         },
     }
     image = InvalidImage(str(10**21 + number), "NewImage", record, "malformed")
-    Quarantine(world.store, kept).keep("shard-1", [image])
+    Quarantine(world.store, retention).keep("shard-1", [image])
 
 
 def test_waiting_entries_are_counted_until_they_are_redriven(world: World) -> None:
@@ -51,7 +51,7 @@ def test_waiting_entries_are_counted_until_they_are_redriven(world: World) -> No
 
 
 def test_the_age_is_the_records_however_long_it_is_kept(world: World) -> None:
-    quarantine(world, 1, kept=3 * DAY)
+    quarantine(world, 1, retention=3 * DAY)
     for days, waiting in ((1.5, Waiting(1, 1.5 * DAY)), (1, Waiting(1, 2.5 * DAY)), (1, Waiting())):
         world.clock.advance(days * DAY)
         assert waiting_in_quarantine(world.store, KEPT) == waiting
@@ -72,11 +72,11 @@ def test_a_flood_costs_no_more_than_stated(world: World, size: int) -> None:
         quarantine(world, number, size=size)
     assert STATE in next(world.table.items())
     world.table.usage.reads = 0.0
-    found = waiting_in_quarantine(world.store, KEPT)
+    waiting = waiting_in_quarantine(world.store, KEPT)
     # The last page may be a whole megabyte.
     assert world.table.usage.reads <= MOST_BYTES / 8192 + 128 + 32
-    assert 0 < found.count <= 6000
-    assert size > 10 or found.count == 6000
+    assert 0 < waiting.count <= 6000
+    assert size > 10 or waiting.count == 6000
 
 
 def test_the_bucket_counts_lambdas_objects() -> None:

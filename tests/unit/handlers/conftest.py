@@ -35,12 +35,12 @@ def metered(capsys: pytest.CaptureFixture[str]) -> Metered:
     """Return what was emitted since the last call, as CloudWatch reads it."""
 
     def emitted() -> dict[str, float]:
-        found: dict[str, float] = {}
+        metrics: dict[str, float] = {}
         for line in capsys.readouterr().out.splitlines():
             document = json.loads(line) if '"_aws"' in line else {"_aws": {"CloudWatchMetrics": []}}
             for directive in document["_aws"]["CloudWatchMetrics"]:
                 assert (directive["Namespace"], directive["Dimensions"]) == ("Counters", [["service"]])
-                found |= {metric["Name"]: sum(document[metric["Name"]]) for metric in directive["Metrics"]}
-        return found
+                metrics |= {metric["Name"]: sum(document[metric["Name"]]) for metric in directive["Metrics"]}
+        return metrics
 
     return emitted

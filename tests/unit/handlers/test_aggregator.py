@@ -155,8 +155,8 @@ def test_a_group_that_other_code_has_spoiled_is_metered_and_its_thresholds_are_n
         module.handler(event, LAMBDA_CONTEXT)
         skipped = {name: value for name, value in metered().items() if name != "Records"}
         assert skipped == ({"CrossingsSkipped": 1} if number == 0 else {})
-    [told] = [one for one in caplog.records if "spoiled" in one.message]
-    assert told.thresholds == {"many": 1}  # type: ignore[attr-defined]
+    [entry] = [entry for entry in caplog.records if "spoiled" in entry.message]
+    assert entry.thresholds == {"many": 1}  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("is_alone", [True, False])
@@ -230,8 +230,8 @@ def test_the_event_of_a_complete_deployment_registers_its_names(
     module.aggregator.cache_clear()
     module.handler(event, LAMBDA_CONTEXT)
     assert metered() == {"DefinitionChanged": 2}
-    told = [record.names for record in caplog.records if hasattr(record, "names")]
-    assert told == [["views"], ["other"]]
+    names = [record.names for record in caplog.records if hasattr(record, "names")]
+    assert names == [["views"], ["other"]]
 
     monkeypatch.setenv("DECLARATIONS", encode((replace(_VIEWS, name="more", sk="MORE"),)))
     module.aggregator.cache_clear()

@@ -56,7 +56,7 @@ class World:
         """Have the consumer handle what waits, as Lambda does."""
         received = self.queue.receive(most)
         end = self.clock() + time_left
-        messages = self.consumer.consume([one.record() for one in received], lambda: end - self.clock())
+        messages = self.consumer.consume([message.record() for message in received], lambda: end - self.clock())
         for message in messages:
             if message.is_done:
                 self.queue.delete(message.id)
@@ -126,8 +126,8 @@ def test_messages_that_the_table_refuses_for_now_come_again_as_they_were(world: 
         assert world.dead.messages() == []
         world.pass_time()
     world.error = lambda _: None
-    found = statuses(world.deliver())
-    assert (found["accepted"] + found["duplicate"], found["rejected"]) == (3, 1)
+    counts = statuses(world.deliver())
+    assert (counts["accepted"] + counts["duplicate"], counts["rejected"]) == (3, 1)
     assert world.urls() == ["/a", "/b", "/c"]
     assert world.queue.messages() == []
     assert events_of(world.dead.messages()) == [[{"url": "/incomplete"}]]
@@ -176,7 +176,7 @@ def test_a_fault_of_the_deployment_makes_no_dead_letters(world: World, code: str
     for _ in range(40):
         messages = world.deliver()
         assert len(messages) == 20
-        assert all(not one.is_done and code in str(one.outcomes[0].reason) for one in messages)
+        assert all(not message.is_done and code in str(message.outcomes[0].reason) for message in messages)
         world.pass_time()
     assert world.dead.messages() == []
     world.error = lambda _: None
@@ -187,7 +187,7 @@ def test_a_fault_of_the_deployment_makes_no_dead_letters(world: World, code: str
 def test_what_is_not_reached_in_time_comes_again(world: World) -> None:
     world.error = lambda _: world.clock.advance(0.05)
     for number in range(5):
-        world.post(*(view(f"/{number}/{each}") for each in range(300)))
+        world.post(*(view(f"/{number}/{index}") for index in range(300)))
     start = world.clock()
     messages = world.deliver(time_left=60)
     # An event takes 0.05 s here, so there are 800 in 40 s.
@@ -209,7 +209,7 @@ def test_an_old_dead_letter_is_not_counted_twice(world: World) -> None:
     messages = world.queue.receive(10)
     for message in messages:
         world.dead.send(message.body, message.attributes)
-    world.consumer.consume([one.record() for one in messages], lambda: 60)
+    world.consumer.consume([message.record() for message in messages], lambda: 60)
     for message in messages:
         world.queue.delete(message.id)
     counted = len(world.urls())
@@ -225,9 +225,9 @@ def test_an_old_dead_letter_is_not_counted_twice(world: World) -> None:
     assert reason(letters[0]).startswith("too_late: taken as long ago")
 
 
-@pytest.mark.parametrize("taken", ["x", "-1", "nan", "1e300", "{now}000"])
-def test_a_strange_time_is_no_reason_to_refuse(world: World, taken: str) -> None:
-    world.post(view("/a"), taken=taken.format(now=int(world.clock())))
+@pytest.mark.parametrize("text", ["x", "-1", "nan", "1e300", "{now}000"])
+def test_a_strange_time_is_no_reason_to_refuse(world: World, text: str) -> None:
+    world.post(view("/a"), taken=text.format(now=int(world.clock())))
     assert statuses(world.deliver())["accepted"] == 1
 
 
@@ -244,7 +244,7 @@ def test_the_admission_refuses_what_could_not_be_counted() -> None:
 def test_packed_events_of_a_batch_are_accepted_together() -> None:
     world = World(replace(VIEW, packed=Packed("time")))
     for number in range(300):
-        world.post(*(view(f"/{number}/{each}") for each in range(10)))
+        world.post(*(view(f"/{number}/{index}") for index in range(10)))
     world.deliver(most=1000)
     # As if all came in one call: 3,000 events, one bucket.
     assert world.table.usage.writes / 3000 < 0.05
@@ -263,12 +263,12 @@ def test_another_payload_of_a_known_key_becomes_a_dead_letter_and_a_repetition_d
     world.post({**view("/a"), "bytes": 1}, view("/b"))
     assert (statuses(world.deliver())["duplicate"], world.dead.messages()) == (1, [])
     world.post({**view("/a"), "bytes": 2}, view("/c"))
-    found = statuses(world.deliver())
+    counts = statuses(world.deliver())
 
     [letter] = world.dead.messages()
     assert json.loads(letter.body) == [{**view("/a"), "bytes": 2}]
     assert reason(letter) == "conflict: the stored event of this key differs in 'bytes'"
-    assert (found["accepted"], found["conflict"]) == (1, 1)
+    assert (counts["accepted"], counts["conflict"]) == (1, 1)
     assert accept(world.reached, VIEW, {**view("/a"), "bytes": 2}).status == "conflict"
 
 
@@ -311,8 +311,8 @@ def test_an_event_that_raises_is_isolated(world: World, monkeypatch: pytest.Monk
     sizes = _raising(monkeypatch, ZeroDivisionError)
     for number in range(50):
         world.post(view("/bad" if number == 7 else f"/{number}"))
-    [left] = [message for message in world.deliver() if not message.is_done]
-    assert [outcome.reason for outcome in left.outcomes] == ["ZeroDivisionError: "]
+    [message] = [message for message in world.deliver() if not message.is_done]
+    assert [outcome.reason for outcome in message.outcomes] == ["ZeroDivisionError: "]
     assert len(world.urls()) == 49
     # It costs those around it few requests.
     assert len(sizes) < 2 * 7

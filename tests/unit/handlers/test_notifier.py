@@ -39,8 +39,8 @@ def crossed(
     """The stream records of the outbox after each customer has had its calls, one by one."""
     with counters_in_memory([USAGE, *thresholds]) as counters:
         for customer in customers:
-            for number, one in enumerate(units):
-                counters.accept(CALL, {"id": f"{customer}{number}", "customer": customer, "units": one})
+            for number, unit in enumerate(units):
+                counters.accept(CALL, {"id": f"{customer}{number}", "customer": customer, "units": unit})
                 counters.get(USAGE, customer=customer)  # Everything is counted before it is read.
         stream = counters._memory.tables[counters.table_name].stream
         records = [record for shard in stream.shards() for record in stream.read(shard.id, None, 10**6).records]
@@ -55,7 +55,7 @@ class Bus:
     """An event bus, which refuses entries while it likes to."""
 
     def __init__(self) -> None:
-        self.taken: list[dict[str, Any]] = []
+        self.details: list[dict[str, Any]] = []
         self.requests: list[int] = []
         self.refuses: Callable[[], bool] = lambda: False
         self.is_lasting: Callable[[dict[str, Any]], bool] = lambda _: False
@@ -74,15 +74,15 @@ class Bus:
             return {"ErrorCode": "MalformedDetail", "ErrorMessage": "no JSON"}
         if self.refuses():
             return {"ErrorCode": "ThrottlingException", "ErrorMessage": "too fast"}
-        self.taken.append(json.loads(entry["Detail"], parse_float=Decimal))
-        return {"EventId": str(len(self.taken))}
+        self.details.append(json.loads(entry["Detail"], parse_float=Decimal))
+        return {"EventId": str(len(self.details))}
 
 
 @pytest.fixture
 def bus(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Bus:
-    found = Bus()
-    monkeypatch.setattr(module, "eventbridge", lambda: found)
-    return found
+    client = Bus()
+    monkeypatch.setattr(module, "eventbridge", lambda: client)
+    return client
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def failed(module: ModuleType, records: list[dict[str, Any]], context: Any = LAM
     """The places of the records that the handler gives back."""
     answer = module.handler({"Records": records}, context)
     places = {record["dynamodb"]["SequenceNumber"]: place for place, record in enumerate(records)}
-    return [places[each["itemIdentifier"]] for each in answer["batchItemFailures"]]
+    return [places[item["itemIdentifier"]] for item in answer["batchItemFailures"]]
 
 
 def test_an_entry_says_what_was_crossed() -> None:
@@ -127,10 +127,10 @@ SHORT = [Decimal("1.2345678901234567890123456789012345678"), Decimal("1E-130")]
 def test_numbers_keep_every_digit_and_are_null_where_there_are_none(exact: Any, is_text: bool) -> None:
     for record in crossed(ANY, ANY_MEAN, units=[exact]):
         detail = event_entry(record["dynamodb"]["NewImage"], ARN, "")["Detail"]
-        found = json.loads(detail, parse_float=Decimal)
-        assert (Decimal(found["new"]), isinstance(found["new"], str)) == (exact, is_text)
+        crossing = json.loads(detail, parse_float=Decimal)
+        assert (Decimal(crossing["new"]), isinstance(crossing["new"], str)) == (exact, is_text)
         assert not is_malformed(detail)
-        assert found["old"] == (None if found["threshold"] == "mean" else 0)
+        assert crossing["old"] == (None if crossing["threshold"] == "mean" else 0)
 
 
 @pytest.mark.parametrize("customer", ['"', "\\", "ü", "#", "\n", "a" * 200])
@@ -168,8 +168,8 @@ def test_a_crossing_that_can_never_be_taken_is_metered_and_passed_over(
     bus.refuses = lambda: next(answers)
     assert failed(module, crossed(BUSY, units=[1], customers="abcde")) == [2]
     assert metered() == {"CrossingsDelivered": 1, "CrossingsRefused": 1, "CrossingsUndeliverable": 1}
-    said = "crossings stay in the table: EventBridge can never take them: MalformedDetail: no JSON"
-    assert caplog.messages[0] == said
+    message = "crossings stay in the table: EventBridge can never take them: MalformedDetail: no JSON"
+    assert caplog.messages[0] == message
 
 
 def test_nothing_is_sent_after_a_refusal(module: ModuleType, bus: Bus) -> None:

@@ -57,10 +57,10 @@ def invoked(load: Load, silent: str) -> Taken:
 def _invoke(module: ModuleType, timeout: float, event: dict[str, Any]) -> tuple[float, dict[str, Any]]:
     began = time.monotonic()
 
-    def left() -> float:
+    def milliseconds() -> float:
         return max(0.0, 1000 * (began + timeout - time.monotonic()))
 
-    context = SimpleNamespace(**{**vars(LAMBDA_CONTEXT), "get_remaining_time_in_millis": left})
+    context = SimpleNamespace(**{**vars(LAMBDA_CONTEXT), "get_remaining_time_in_millis": milliseconds})
     # A time limit that is raised in a finalizer, of other tests' garbage, is lost there.
     gc.collect()
     gc.disable()
@@ -90,5 +90,5 @@ def test_the_consumer_of_the_shortest_timeout_gives_its_messages_back_in_time(in
     records = [{"messageId": str(number), "body": views(number), "eventSource": "aws:sqs"} for number in range(30)]
     declared = {"DECLARATIONS": encode((VIEW,)), "TIMEOUT": "5"}
     took, answer = invoked("ingest_queue", 5.0, {"Records": records}, **declared)
-    assert {one["itemIdentifier"] for one in answer["batchItemFailures"]} == {str(number) for number in range(30)}
+    assert {item["itemIdentifier"] for item in answer["batchItemFailures"]} == {str(number) for number in range(30)}
     assert took < 5

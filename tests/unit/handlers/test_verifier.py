@@ -46,8 +46,8 @@ def test_drift_is_metered_when_the_verification_is_complete(
     assert metered() == {}
     verify(verified)
     assert metered() == {"Drift": 1, "GroupsUnknown": 0, "GroupsVerified": 1}
-    [said] = caplog.records
-    assert (said.message, vars(said)["groups"]) == ("counts have drifted", {"revenue": 1})
+    [record] = caplog.records
+    assert (record.message, vars(record)["groups"]) == ("counts have drifted", {"revenue": 1})
 
     verified.spoil(REVENUE, "total", -5, customer="ann")
     verify(verified)
@@ -63,14 +63,14 @@ def test_groups_that_cannot_be_verified_are_metered(
     site.view(1)
     verify(site)
     assert metered() == {"Drift": 0, "GroupsUnknown": 1, "GroupsVerified": 1}
-    [said] = caplog.records
-    assert (said.message, vars(said)["groups"]) == ("counts cannot be verified", {"views": 1})
+    [record] = caplog.records
+    assert (record.message, vars(record)["groups"]) == ("counts cannot be verified", {"views": 1})
 
 
 def test_a_verification_that_cannot_be_says_why(verify: Verify, caplog: pytest.LogCaptureFixture) -> None:
     verify(Orders(REVENUE, founds=False))
-    [said] = caplog.messages
-    assert said.startswith("nothing counts the table yet")
+    [message] = caplog.messages
+    assert message.startswith("nothing counts the table yet")
 
 
 def test_a_verifier_without_permission_fails(verify: Verify, monkeypatch: pytest.MonkeyPatch, metered: Metered) -> None:

@@ -85,22 +85,22 @@ def test_a_batch_is_of_whole_groups_of_aggregates(groups: list[Any], status: int
 
 
 def test_a_span_has_the_defaults_of_all_doors() -> None:
-    found = read("kept", last="24h", end="2026-09-10T00:00:00Z")
-    assert (found["start"], found["end"]) == ("2026-09-09T00:00:00+00:00", "2026-09-10T00:00:00+00:00")
-    assert read("kept", end="2026-09-10T00:00:00Z") == found
+    answer = read("kept", last="24h", end="2026-09-10T00:00:00Z")
+    assert (answer["start"], answer["end"]) == ("2026-09-09T00:00:00+00:00", "2026-09-10T00:00:00+00:00")
+    assert read("kept", end="2026-09-10T00:00:00Z") == answer
     assert read("kept") == read("kept", last="24h")
     assert read("kept", start=read("kept")["start"])["count"] == read("kept")["count"]
 
 
 def test_a_month_in_a_time_zone_is_one_read() -> None:
-    found = read("kept", **BERLIN)
-    assert (found["start"], found["end"]) == ("2026-08-31T22:00:00+00:00", "2026-09-30T22:00:00+00:00")
+    answer = read("kept", **BERLIN)
+    assert (answer["start"], answer["end"]) == ("2026-08-31T22:00:00+00:00", "2026-09-30T22:00:00+00:00")
     [month] = read("kept/series", **BERLIN, step="month", tz="Europe/Berlin")["series"]
-    assert {"window": "kept", "values": {}, **month} == found
-    assert (found["count"], found["complete"]) == (len(VIEWS), True)
+    assert {"window": "kept", "values": {}, **month} == answer
+    assert (answer["count"], answer["complete"]) == (len(VIEWS), True)
 
 
-@pytest.mark.parametrize("name", [one.name for one in OWN])
+@pytest.mark.parametrize("name", [declaration.name for declaration in OWN])
 def test_parts_of_other_measures_are_no_plain_groups(name: str) -> None:
     assert refusal(f"/v1/{name}/top", 404, url="/") == f"no top {name!r}; available: views"
     assert "measures" not in read(name, **({} if name == "largest" else {"url": "/"}))
@@ -108,13 +108,12 @@ def test_parts_of_other_measures_are_no_plain_groups(name: str) -> None:
 
 def test_only_what_counts_by_time_has_a_series() -> None:
     days = {"start": utc(NOW - 2 * DAY).isoformat(), "end": utc(NOW).isoformat()}
-    assert [one["count"] for one in read("clients/series", url="/", rolling="2d", **days)["series"]] == [0, 2, 2]
-    said = refusal("/v1/latest/series", 404, url="/")
-    assert said == "no series 'latest'; available: rolling, kept, clients, hourly"
+    assert [day["count"] for day in read("clients/series", url="/", rolling="2d", **days)["series"]] == [0, 2, 2]
+    assert refusal("/v1/latest/series", 404, url="/") == "no series 'latest'; available: rolling, kept, clients, hourly"
 
 
 @pytest.mark.parametrize(
-    ("path", "parameters", "said"),
+    ("path", "parameters", "message"),
     [
         ("sizes", {"p": "1.1"}, "invalid p='1.1': expected up to 20 numbers from 0 to 1"),
         ("sizes", {"p": ",".join(["0.5"] * 21)}, "invalid p="),
@@ -130,8 +129,8 @@ def test_only_what_counts_by_time_has_a_series() -> None:
         ),
     ],
 )
-def test_a_parameter_out_of_its_bounds_is_refused(path: str, parameters: dict[str, str], said: str) -> None:
-    assert said in refusal(f"/v1/{path}", url="/", **parameters)
+def test_a_parameter_out_of_its_bounds_is_refused(path: str, parameters: dict[str, str], message: str) -> None:
+    assert message in refusal(f"/v1/{path}", url="/", **parameters)
 
 
 @pytest.mark.parametrize("query", ["url=%ff", "&".join(["url=/"] * 101)])
@@ -176,11 +175,11 @@ def test_groups_come_page_by_page_in_the_order_of_their_keys_or_hashes(
     serve(monkeypatch, client)
     assert sum(item["sk"]["S"].startswith("PAGE#paged#") for item in client.items()) > 1
 
-    found = list(pages(f"/v1/{name}", "groups", url="/", limit=100))
+    listing = list(pages(f"/v1/{name}", "groups", url="/", limit=100))
 
-    assert [len(page) for page in found] == [100, 100, 100, 100, 55]
-    assert [group["values"]["clientId"] for page in found for group in page] == names
-    assert {group["measures"]["n"] for page in found for group in page} == {1}
+    assert [len(page) for page in listing] == [100, 100, 100, 100, 55]
+    assert [group["values"]["clientId"] for page in listing for group in page] == names
+    assert {group["measures"]["n"] for page in listing for group in page} == {1}
 
 
 def test_a_page_of_groups_is_no_longer_than_a_megabyte(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,8 +216,8 @@ def test_a_later_page_reads_only_what_comes_after(monkeypatch: pytest.MonkeyPatc
     serve(monkeypatch, client)
     read, query = [0], client.query
 
-    def noted(**wanted: Any) -> Any:
-        page = query(**wanted)
+    def noted(**arguments: Any) -> Any:
+        page = query(**arguments)
         read[0] += len(page["Items"])
         return page
 
@@ -230,7 +229,7 @@ def test_a_later_page_reads_only_what_comes_after(monkeypatch: pytest.MonkeyPatc
         read[0] = 0
         pk = "URL#/" if "events" in path else ""
         status, page = get(path, url="/", next=Position(0, pk, key).token)
-        names = [(found.get("values") or found)["clientId"] for found in page.get("groups") or page["events"]]
+        names = [(entry.get("values") or entry)["clientId"] for entry in page.get("groups") or page["events"]]
         assert (status, names) == (200, [f"{number:04}" for number in range(291, 300)])
         assert read[0] <= 20  # Groups and events share the partition; each is passed over once at most.
 
@@ -250,8 +249,8 @@ class Refusing:
     def __init__(self, error: Exception | None) -> None:
         self._error = error
 
-    def get_item(self, **asked: Any) -> dict[str, Any]:
-        if self._error is None and is_of_registry(asked.get("Key")):
+    def get_item(self, **arguments: Any) -> dict[str, Any]:
+        if self._error is None and is_of_registry(arguments.get("Key")):
             return {}
         raise self._error or failure("GetItem", "ThrottlingException")
 
@@ -260,10 +259,10 @@ class Refusing:
     def get_paginator(self, _: str) -> Any:
         return paginator(self.query)
 
-    def batch_get_item(self, **wanted: Any) -> dict[str, Any]:
+    def batch_get_item(self, **arguments: Any) -> dict[str, Any]:
         if self._error is not None:
             raise self._error
-        return {"Responses": {}, "UnprocessedKeys": wanted["RequestItems"]}
+        return {"Responses": {}, "UnprocessedKeys": arguments["RequestItems"]}
 
 
 THROTTLED = failure("Query", "ProvisionedThroughputExceededException")
@@ -281,9 +280,9 @@ def test_a_table_that_refuses_reads_is_unavailable(
         request("GET", "/v1/clients/top"),  # In a pool of threads.
         request("POST", "/v1/batch", body='{"groups": [{"aggregate": "spread", "values": {}}]}'),
     ]
-    for one in requests:
-        response = api.handler(one, LAMBDA_CONTEXT)
-        assert (response["statusCode"], response["headers"]["Retry-After"]) == (503, "1"), one["rawPath"]
+    for event in requests:
+        response = api.handler(event, LAMBDA_CONTEXT)
+        assert (response["statusCode"], response["headers"]["Retry-After"]) == (503, "1"), event["rawPath"]
     assert caplog.messages == ["the table refused a request"] * len(requests)
 
 

@@ -149,8 +149,8 @@ def test_events_of_a_batch_are_refused_for_any_reason_each(queue: Queue, monkeyp
     status, problem = call_ingest(by("/shops/1", event))
 
     assert (status, problem["detail"]) == (403, "2 of 4 events are refused; none was accepted")
-    found = [(error["index"], error["detail"][:20]) for error in problem["errors"]]
-    assert found == [(1, "invalid source: expe"), (2, "invalid id=None: exp")]
+    errors = [(error["index"], error["detail"][:20]) for error in problem["errors"]]
+    assert errors == [(1, "invalid source: expe"), (2, "invalid id=None: exp")]
     assert queued(taking) == []
 
 

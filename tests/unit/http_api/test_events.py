@@ -70,12 +70,12 @@ def test_no_event_is_lost_or_repeated_by_what_is_written_between_pages(seed: int
             counters.retract(HIT, goes.pop())
 
     listed = list(pages("/v1/hit/events", "events", write, limit=9, **_ALL))
-    found = [event for page in listed for event in page]
+    events = [event for page in listed for event in page]
 
     assert {len(page) for page in listed[:-1]} == {9}
-    assert found == in_order(found)
-    assert len({event["clientId"] for event in found}) == len(found), f"seed {seed}"
-    assert [event for event in found if event in stays] == in_order(stays), f"seed {seed}"
+    assert events == in_order(events)
+    assert len({event["clientId"] for event in events}) == len(events), f"seed {seed}"
+    assert [event for event in events if event in stays] == in_order(stays), f"seed {seed}"
 
 
 @pytest.mark.usefixtures("serve")
@@ -83,10 +83,10 @@ def test_plain_events_come_by_their_partition_in_the_order_of_their_sort_key(cou
     views = [hit(number, 3 * number) for number in range(25)]
     counters.accept_many(VIEW, [*views, hit(0, url="/other")])
 
-    found = list(pages("/v1/view/events", "events", lambda: counters.retract(VIEW, views[0]), url="/", limit=10))
+    listing = list(pages("/v1/view/events", "events", lambda: counters.retract(VIEW, views[0]), url="/", limit=10))
 
-    assert [len(page) for page in found] == [10, 10, 4]
-    assert [event for page in found for event in page] == in_order(views)[:-1]
+    assert [len(page) for page in listing] == [10, 10, 4]
+    assert [event for page in listing for event in page] == in_order(views)[:-1]
 
 
 @pytest.mark.usefixtures("serve")
@@ -117,8 +117,8 @@ def test_every_value_that_dynamodb_holds_is_written_without_loss(counters: Count
 @pytest.mark.usefixtures("serve")
 def test_a_page_is_no_longer_than_a_response_may_be(counters: Counters) -> None:
     hits = [hit(number, number, text="x" * 300_000) for number in range(7)]
-    for one in hits:
-        assert counters.accept(HIT, one).status == "accepted"
+    for event in hits:
+        assert counters.accept(HIT, event).status == "accepted"
     assert [len(page) for page in pages("/v1/hit/events", "events", limit=1000, **_ALL)] == [3, 3, 1]
 
 
@@ -145,18 +145,18 @@ def test_buckets_without_events_are_passed_over_many_at_a_time(
     table: MemoryTable, counters: Counters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counters.accept_many(HIT, [hit(0), hit(1, 60 * 24 * 10)])
-    asked: list[timedelta] = []
+    spans: list[timedelta] = []
     events = counters.events
 
     def noted(*arguments: Any, start: datetime, end: datetime, **more: Any) -> Iterator[Mapping[str, Any]]:
-        asked.append(end - start)
+        spans.append(end - start)
         return events(*arguments, start=start, end=end, **more)
 
     monkeypatch.setattr(counters, "events", noted)
     page = CountResources(counters, [HIT]).read("hit", urlencode(_ALL), resource="events")
     assert [event["clientId"] for event in page["events"]] == ["c1", "c0"]
-    assert sum(asked, timedelta()) == timedelta(days=30)
-    assert len(asked) == 13  # 1, 2, 4, … of 4,320 buckets
+    assert sum(spans, timedelta()) == timedelta(days=30)
+    assert len(spans) == 13  # 1, 2, 4, … of 4,320 buckets
 
 
 @pytest.mark.usefixtures("serve")
@@ -219,5 +219,5 @@ def test_a_span_that_ends_with_a_bucket_reads_no_other(
 
 def test_values_are_those_of_whole_names(counters: Counters) -> None:
     counters.accept(HIT, hit(0) | {"a.b": "x", "a": {"b": "y"}, "tags[]": "t"})
-    for wanted, count in (({"a.b": "x"}, 1), ({"a.b": "y"}, 0), ({"tags[]": "t"}, 1), ({"x:day": "x"}, 0)):
-        assert len([*counters.events(HIT, wanted)]) == count
+    for values, count in (({"a.b": "x"}, 1), ({"a.b": "y"}, 0), ({"tags[]": "t"}, 1), ({"x:day": "x"}, 0)):
+        assert len([*counters.events(HIT, values)]) == count

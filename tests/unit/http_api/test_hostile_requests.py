@@ -39,11 +39,11 @@ def answer(door: Door, request: Any) -> Answer:
     """Answer a request; a slow one again, as a busy machine slows some, and garbage of others one."""
     for _ in range(4):
         with contextlib.redirect_stdout(io.StringIO()):
-            given = door.answer(request)
-        if given.wrong or given.cpu_seconds <= MAX_CPU_SECONDS:
-            return given
+            result = door.answer(request)
+        if result.wrong or result.cpu_seconds <= MAX_CPU_SECONDS:
+            return result
         gc.collect()
-    return given._replace(wrong=f"{given.cpu_seconds:.2f} s")
+    return result._replace(wrong=f"{result.cpu_seconds:.2f} s")
 
 
 def test_no_stranger_breaks_a_door(doors: dict[str, Door]) -> None:
@@ -52,9 +52,9 @@ def test_no_stranger_breaks_a_door(doors: dict[str, Door]) -> None:
     for _ in range(scaled(60)):
         for name, door in doors.items():
             request = stranger.post() if door.posts else stranger.get()
-            given = answer(door, request)
-            assert given.wrong == "", f"seed {seed}, {name}: {request!r:.1500}"
-            statuses[given.status] += 1
+            result = answer(door, request)
+            assert result.wrong == "", f"seed {seed}, {name}: {request!r:.1500}"
+            statuses[result.status] += 1
     assert 0 < statuses[202] + statuses[200] < statuses.total()
 
 

@@ -36,14 +36,14 @@ def test_the_document_is_cached_as_the_counts_are(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_document_says_what_a_listing_takes() -> None:
-    taken = {
-        path: {one["name"]: one.get("required", False) for one in operations["get"]["parameters"]}
+    parameters = {
+        path: {parameter["name"]: parameter.get("required", False) for parameter in operations["get"]["parameters"]}
         for path, operations in openapi(EVENTS)["paths"].items()
     }
     options = {"limit": False, "next": False, "consistent": False}
-    assert taken["/v1/view/events"] == {"url": True, **options}
+    assert parameters["/v1/view/events"] == {"url": True, **options}
     fields = {"url": False, "time": False, "clientId": False}
-    assert taken["/v1/hit/events"] == {**dict.fromkeys(SPAN, False), **fields, **options}
+    assert parameters["/v1/hit/events"] == {**dict.fromkeys(SPAN, False), **fields, **options}
 
 
 def test_the_committed_document_is_current() -> None:
@@ -159,8 +159,8 @@ def test_nothing_stands_in_the_page_that_its_policy_forbids() -> None:
 
 
 def test_every_file_is_loaded_and_every_loaded_file_is_served() -> None:
-    found = {name for file in api.FILES for name in loaded(SOURCES / file)}
-    assert found == {*api.FILES} - {"index.html"}
+    names = {name for file in api.FILES for name in loaded(SOURCES / file)}
+    assert names == {*api.FILES} - {"index.html"}
 
 
 @pytest.mark.parametrize("name", ["uplot.LICENSE", "../api.py", "..%2fpage.css", "/etc/passwd", "", "."])

@@ -45,7 +45,7 @@ def post(*events: Mapping[str, Any] | str) -> tuple[int, Any]:
 
 def with_json(name: str, value: str) -> str:
     """A good event with an attribute as JSON."""
-    return f"{json.dumps({key: kept for key, kept in GOOD.items() if key != name})[:-1]},{json.dumps(name)}:{value}}}"
+    return f"{json.dumps({key: item for key, item in GOOD.items() if key != name})[:-1]},{json.dumps(name)}:{value}}}"
 
 
 def test_events_that_the_declarations_could_not_fold_are_refused_with_the_reason(
@@ -63,7 +63,7 @@ def test_events_that_the_declarations_could_not_fold_are_refused_with_the_reason
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)
-        sent = receive(monkeypatch, _PARSE())
+        inbox = receive(monkeypatch, _PARSE())
 
     good = {**GOOD, "bytes": 1}
     status, problem = post(good, {**good, "time": "2026-19-39T29:59:59Z"}, {**GOOD, "bytes": "1"}, {**good, "time": 1})
@@ -74,7 +74,7 @@ def test_events_that_the_declarations_could_not_fold_are_refused_with_the_reason
         2: "sums: attribute 'bytes' is not a number",
         3: "data.time must be string",
     }
-    assert sent.messages == []
+    assert inbox.messages == []
     assert post(good)[0] == 202
 
 
@@ -110,11 +110,11 @@ def test_values_that_dynamodb_refuses_are_refused_wherever_they_stand(
 ) -> None:
     value = REFUSED[kind]
     for event in (VIEW, HIT):
-        sent = receive(monkeypatch, EventCheck(event))
+        inbox = receive(monkeypatch, EventCheck(event))
         status, problem = post(GOOD, with_json(name, place.format(value)))
         assert status == 400
         assert len(json.dumps(problem)) < 2000
-        assert sent.messages == []
+        assert inbox.messages == []
     table = ranked_table()
     try:
         events = parse_events(f"[{with_json(name, place.format(value))}]")
@@ -215,8 +215,8 @@ def test_each_message_says_when_its_events_were_taken(queue: Queue, monkeypatch:
     send = Mock()
     monkeypatch.setattr(receive(monkeypatch, EventCheck(VIEW)), "send_message", send)
     post(GOOD)
-    taken = {"taken": {"DataType": "Number", "StringValue": str(int(NOW))}}
-    assert send.call_args.kwargs["MessageAttributes"] == taken
+    attributes = {"taken": {"DataType": "Number", "StringValue": str(int(NOW))}}
+    assert send.call_args.kwargs["MessageAttributes"] == attributes
 
 
 _HUGE: dict[str, Any] = {

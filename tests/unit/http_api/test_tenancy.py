@@ -68,8 +68,8 @@ def test_a_caller_reads_only_its_own(path: str) -> None:
     assert get("ann", path, customer="ann", **READS[path]) == (200, filled)
     for customer in ("bob", "", "Ann"):
         status, problem = get("ann", path, customer=customer, **READS[path])
-        said = "invalid customer: expected the value that the caller's claim holds"
-        assert (status, problem["detail"]) == (403, said)
+        message = "invalid customer: expected the value that the caller's claim holds"
+        assert (status, problem["detail"]) == (403, message)
 
 
 @pytest.mark.usefixtures("queue")
@@ -89,11 +89,11 @@ def test_a_listing_that_mixes_tenants_is_refused() -> None:
 @pytest.mark.usefixtures("queue")
 def test_each_group_of_a_batch_is_the_callers_own() -> None:
     def batch(*values: Document) -> tuple[int, Any]:
-        body = json.dumps({"groups": [{"aggregate": "daily", "values": one} for one in values]})
+        body = json.dumps({"groups": [{"aggregate": "daily", "values": fields} for fields in values]})
         return call_api(by("ann", request("POST", "/v1/batch", body=body, headers=JSON)))
 
-    status, found = batch({"day": "monday"}, {"day": "monday", "customer": "ann"})
-    assert (status, [group["values"]["customer"] for group in found["groups"]]) == (200, ["ann", "ann"])
+    status, answer = batch({"day": "monday"}, {"day": "monday", "customer": "ann"})
+    assert (status, [group["values"]["customer"] for group in answer["groups"]]) == (200, ["ann", "ann"])
     assert batch({"day": "monday"}, {"day": "monday", "customer": "bob"})[0] == 403
     assert batch({"day": "monday", "customer": None})[0] == 403
 
@@ -123,8 +123,8 @@ def test_each_kind_of_authorizer_has_its_claims_in_its_place(path: str, kind: st
             bound_values({"customer": path}, by("ann", event, other))
         assert refused.value.status == 403
     dotted = by("ann", event, kind)
-    [told] = dotted["requestContext"]["authorizer"].values()
-    (told["claims"] if kind == "jwt" else told)["custom:team.id"] = "red"
+    [content] = dotted["requestContext"]["authorizer"].values()
+    (content["claims"] if kind == "jwt" else content)["custom:team.id"] = "red"
     assert bound_values({"team": path.replace("sub", "custom:team.id")}, dotted) == {"team": "red"}
 
 
@@ -139,6 +139,6 @@ def test_a_cache_keeps_an_answer_for_its_caller_only() -> None:
 def test_the_document_leaves_out_what_the_claims_decide() -> None:
     paths = openapi(SERVED, TENANT)["paths"]
     for path, parameters in READS.items():
-        names = {each["name"] for each in paths[path]["get"]["parameters"]}
+        names = {parameter["name"] for parameter in paths[path]["get"]["parameters"]}
         assert "customer" not in names
         assert parameters.keys() <= names

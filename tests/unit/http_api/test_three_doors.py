@@ -42,7 +42,7 @@ CLICKS = Aggregate("clicks", CLICK, by="ad", pages=True)
 BEST = Extremes("best", SALE, by="shop", attribute="price", show="id")
 DECLARED: Final = (SHOPS, DAYS, SPREAD, BUYERS, HOURLY, RECENT, PRICES, TIMED, BEST, CLICKS)
 SERVED: Final = (*(part for part in flatten(DECLARED) if isinstance(part, Window) or not part._longest), SALE, CLICK)
-NAMED: Final[Mapping[str, Any]] = {each.name: each for each in (*DECLARED, SALE, CLICK)}
+NAMED: Final[Mapping[str, Any]] = {declaration.name: declaration for declaration in (*DECLARED, SALE, CLICK)}
 
 Query = dict[str, str]
 
@@ -85,7 +85,7 @@ def numbers(answer: Any) -> Any:  # noqa: C901, PLR0911 - a row per kind
         case str() | None:
             return answer
         case Sequence() | Iterator():
-            return [numbers(each) for each in answer]
+            return [numbers(item) for item in answer]
     return float(answer)
 
 
@@ -110,21 +110,21 @@ def in_python(counters: Counters, path: str, query: Query) -> Any:  # noqa: PLR0
     name, _, resource = path.partition("/")
     declared = NAMED[name]
     values = {field: text for field, text in query.items() if field not in _PARSED}
-    given: dict[str, Any] = {option: parse(query[option]) for option, parse in _PARSED.items() if option in query}
-    shares, limit = given.pop("p", SHARES), given.pop("limit", None)
+    options: dict[str, Any] = {option: parse(query[option]) for option, parse in _PARSED.items() if option in query}
+    shares, limit = options.pop("p", SHARES), options.pop("limit", None)
     if resource == "top":
         return counters.top(declared, values, count=10 if limit is None else limit)
     if isinstance(declared, Event):
-        return [*islice(counters.events(declared, values, **given), limit)]
+        return [*islice(counters.events(declared, values, **options), limit)]
     if isinstance(declared, Extremes):
-        return counters.extremes(declared, values, count=10 if limit is None else limit, **given)
+        return counters.extremes(declared, values, count=10 if limit is None else limit, **options)
     if name in ("hourly", "recent", "timed"):
         window: Any = counters.window(declared, values)
-        if "rolling" in given:
-            return window.rolling(given["start"], given["end"], given["rolling"])
-        read = window.series if resource else window.between if "start" in given else window.last
-        counts = read(given.pop("last"), **given) if "last" in given else read(**given)
-        return [_shares(each, shares) for each in counts] if resource else _shares(counts, shares)
+        if "rolling" in options:
+            return window.rolling(options["start"], options["end"], options["rolling"])
+        read = window.series if resource else window.between if "start" in options else window.last
+        counts = read(options.pop("last"), **options) if "last" in options else read(**options)
+        return [_shares(count, shares) for count in counts] if resource else _shares(counts, shares)
     if name in ("days", "clicks") and not {"time:day", "ad"} & {*values}:
         return [*islice(counters.groups(declared, values), limit)]
     return _shares(counters.get(declared, values), shares)
@@ -215,15 +215,15 @@ ASKED: Final[Mapping[str, Asked]] = {
 @st.composite
 def queries(draw: st.DrawFn, path: str) -> Query:
     """Draw a query of a resource, with one mistake at most."""
-    asked = ASKED[path]
-    fields = {name: draw(st.sampled_from(values)) for name, values in asked.fields.items()}
-    right = fields | draw(st.sampled_from(asked.right))
+    question = ASKED[path]
+    fields = {name: draw(st.sampled_from(values)) for name, values in question.fields.items()}
+    right = fields | draw(st.sampled_from(question.right))
     # Of a listing, a door names the fields that would do: not all name as many.
     is_listed = path in ("days", "clicks") and "time:day" not in right
     unknown = [] if is_listed or path.endswith("events") else [right | {"shp": "a"}]
-    needs = asked.needs and not is_listed
-    missing = [{name: text for name, text in right.items() if name != asked.needs}] if needs else []
-    return draw(st.sampled_from([right, right, *(fields | options for options in asked.wrong), *unknown, *missing]))
+    needs = question.needs and not is_listed
+    missing = [{name: text for name, text in right.items() if name != question.needs}] if needs else []
+    return draw(st.sampled_from([right, right, *(fields | options for options in question.wrong), *unknown, *missing]))
 
 
 Door = Callable[[CountersInMemory, str, Query], Any]
@@ -244,9 +244,9 @@ def test_the_doors_give_the_same_numbers_or_refuse_in_the_same_words(
     path: str, counters: CountersInMemory, data: st.DataObject
 ) -> None:
     query = data.draw(queries(path))
-    told = answered(in_python, counters, path, query)
-    assert answered(over_http, counters, path, query) == told
-    assert answered(at_a_terminal, counters, path, query) == told
+    expected = answered(in_python, counters, path, query)
+    assert answered(over_http, counters, path, query) == expected
+    assert answered(at_a_terminal, counters, path, query) == expected
 
 
 def test_groups_with_keys_of_their_own_are_listed_for_the_price_of_a_scan(counters: CountersInMemory) -> None:

@@ -107,15 +107,15 @@ def problem(scope: Construct) -> str:
     return str(failed.value)
 
 
-def each(template: Template, resource_type: str) -> list[dict[str, Any]]:
+def specs(template: Template, resource_type: str) -> list[dict[str, Any]]:
     """Return the properties of all resources of a type."""
     return [resource["Properties"] for resource in template.find_resources(resource_type).values()]
 
 
 def properties(template: Template, resource_type: str) -> dict[str, Any]:
     """Return the properties of the only resource of a type."""
-    [found] = each(template, resource_type)
-    return found
+    [spec] = specs(template, resource_type)
+    return spec
 
 
 def actions(statement: dict[str, Any]) -> list[str]:
@@ -125,8 +125,8 @@ def actions(statement: dict[str, Any]) -> list[str]:
 
 def granted(template: Template) -> list[tuple[str, Any]]:
     """Return each action that identity policies allow, with its resource."""
-    policies = [one["PolicyDocument"]["Statement"] for one in each(template, "AWS::IAM::Policy")]
-    return [(action, one["Resource"]) for statements in policies for one in statements for action in actions(one)]
+    policies = [policy["PolicyDocument"]["Statement"] for policy in specs(template, "AWS::IAM::Policy")]
+    return [(action, rule["Resource"]) for statements in policies for rule in statements for action in actions(rule)]
 
 
 def environment(template: Template) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from cdk_dynamodb_counters.stream_aggregator import StreamAggregator, WindowedCo
 from dynamodb_counters._declarations import Event, Threshold
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.declared import POPULAR, ROLLING, SITE, TOP, USERS, VIEW, VIEWS
-from tests.unit.infra.support import REQUIRED, build, each, new_stack, synthesized
+from tests.unit.infra.support import REQUIRED, build, new_stack, specs, synthesized
 
 _SPANNING = Event("span", pk="S#{limit}", sk="T#{time}")
 _KNOWN = Threshold("known", TOP, at=[10])
@@ -160,8 +160,8 @@ def test_durations_known_at_deployment_reach_the_functions(stack: Stack, counter
     number = CfnParameter(stack, "Number", type="Number").value_as_number
     build(StreamAggregator, stack, table=counters, quarantine_retention=Duration.days(number))
     build(CounterApi, stack, table=counters, cache_age=Duration.seconds(number))
-    told: dict[str, Any] = {}
-    for function in each(synthesized(stack), "AWS::Lambda::Function"):
-        told |= function["Environment"]["Variables"]
-    assert told["QUARANTINE_RETENTION_DAYS"] == {"Ref": "Number"}
-    assert told["CACHE_CONTROL"] == {"Fn::Join": ["", ["private, max-age=", {"Ref": "Number"}]]}
+    variables: dict[str, Any] = {}
+    for function in specs(synthesized(stack), "AWS::Lambda::Function"):
+        variables |= function["Environment"]["Variables"]
+    assert variables["QUARANTINE_RETENTION_DAYS"] == {"Ref": "Number"}
+    assert variables["CACHE_CONTROL"] == {"Fn::Join": ["", ["private, max-age=", {"Ref": "Number"}]]}

@@ -14,7 +14,7 @@ from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, St
 from dynamodb_counters._declarations.codec import decode, encode
 from tests.unit.infra.declared import TOP, VIEW, VIEWS
 from tests.unit.infra.place import ARN, STREAM_ARN, THEIRS, Place, imported
-from tests.unit.infra.support import actions, build, each, granted, new_role, new_stack, properties, synthesized
+from tests.unit.infra.support import actions, build, granted, new_role, new_stack, properties, specs, synthesized
 
 
 def test_protection_goes_with_a_table_that_may_go_unless_it_was_asked_for(stack: Stack) -> None:
@@ -22,10 +22,10 @@ def test_protection_goes_with_a_table_that_may_go_unless_it_was_asked_for(stack:
     DedupCounterTable(stack, "Gone", removal_policy=RemovalPolicy.DESTROY)
     DedupCounterTable(stack, "Kept", removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
     DedupCounterTable(stack, "Retained")
-    for name, asked in (("Asked", True), ("Unasked", None)):
-        RemovalPolicies.of(DedupCounterTable(stack, name, deletion_protection=asked)).destroy()
+    for name, protection in (("Asked", True), ("Unasked", None)):
+        RemovalPolicies.of(DedupCounterTable(stack, name, deletion_protection=protection)).destroy()
     tables = synthesized(stack).find_resources("AWS::DynamoDB::GlobalTable").items()
-    protected = {name[:3]: one["Properties"]["Replicas"][0]["DeletionProtectionEnabled"] for name, one in tables}
+    protected = {name[:3]: table["Properties"]["Replicas"][0]["DeletionProtectionEnabled"] for name, table in tables}
     assert protected == {"Gon": False, "Kep": False, "Ret": True, "Ask": True, "Una": False}
 
 
@@ -48,9 +48,9 @@ def test_a_table_that_nothing_aggregates_is_warned_of() -> None:
     id_ = "Annotation::dynamodb-counters:nothingAggregates"
     Validations.of(acknowledged).acknowledge(Acknowledgment(id=id_, reason="It is incremented only."))
 
-    found = Annotations.from_stack(stack).find_warning("*", uncounted)
+    warnings = Annotations.from_stack(stack).find_warning("*", uncounted)
 
-    assert [message.id for message in found] == ["/Test/Uncounted"]
+    assert [message.id for message in warnings] == ["/Test/Uncounted"]
 
 
 def test_grants_on_an_imported_table_cover_the_indexes_it_is_said_to_have(stack: Stack) -> None:
@@ -88,7 +88,7 @@ def test_an_index_is_as_warm_as_its_table_unless_it_says_otherwise(stack: Stack)
     DedupCounterTable(stack, "Counters", ranking_index=True, warm_throughput=warm)
     DedupCounterTable(stack, "Cool", ranking_index={"warm_throughput": cool}, warm_throughput=warm)
     DedupCounterTable(stack, "Plain", ranking_index={}, warm_throughput=warm)
-    tables = each(synthesized(stack), "AWS::DynamoDB::GlobalTable")
+    tables = specs(synthesized(stack), "AWS::DynamoDB::GlobalTable")
     units = [
         [part["WarmThroughput"]["WriteUnitsPerSecond"] for part in (table, *table["GlobalSecondaryIndexes"])]
         for table in tables
@@ -96,10 +96,10 @@ def test_an_index_is_as_warm_as_its_table_unless_it_says_otherwise(stack: Stack)
     assert units == [[9000, 9000], [9000, 5000], [9000, 9000]]
 
 
-@pytest.mark.parametrize(("by", "known"), [("name", "events"), ("arn", ARN)])
-def test_an_app_that_only_reads_needs_no_stream(by: str, known: str, stack: Stack) -> None:
+@pytest.mark.parametrize(("by", "value"), [("name", "events"), ("arn", ARN)])
+def test_an_app_that_only_reads_needs_no_stream(by: str, value: str, stack: Stack) -> None:
     """Neither is it warned that nothing in it counts, if it writes, either: another app does."""
-    counters = getattr(DedupCounterTable, f"from_table_{by}")(stack, "Counters", known)
+    counters = getattr(DedupCounterTable, f"from_table_{by}")(stack, "Counters", value)
     build(CounterApi, stack, table=counters, shown=[TOP], events=[VIEW])
     template = synthesized(stack)
     resources = json.dumps(dict(granted(template))["dynamodb:Query"])
@@ -136,5 +136,5 @@ def test_an_ingest_on_a_replica_knows_that_the_primary_is_counted() -> None:
     here(StreamAggregator, aggregates=[VIEWS])
     here.app.synth()
     Annotations.from_stack(there.stack).has_no_warning("*", Match.any_value())
-    variables = [one["Environment"]["Variables"] for one in each(synthesized(there.stack), "AWS::Lambda::Function")]
-    assert {one.name for known in variables for one in decode(known.get("AGGREGATES", encode(())))} == {"views"}
+    variables = [spec["Environment"]["Variables"] for spec in specs(synthesized(there.stack), "AWS::Lambda::Function")]
+    assert {entry.name for values in variables for entry in decode(values.get("AGGREGATES", encode(())))} == {"views"}

@@ -28,7 +28,7 @@ from counters_lambda.counting.crossings import event_entry
 from examples.stacks import stacks
 from tests.unit.handlers.test_notifier import ARN, BUSY, crossed
 from tests.unit.infra.declared import VIEW
-from tests.unit.infra.support import CONTEXT, PROJECT, copy_of_project, each, granted, new_stack, synthesized
+from tests.unit.infra.support import CONTEXT, PROJECT, copy_of_project, granted, new_stack, specs, synthesized
 
 SOURCES = ("LICENSE", "app.py", "cdk.json", "infra", "lambdas")
 STACKS = tuple(stacks())
@@ -40,9 +40,9 @@ RUN = "import runpy, sys; runpy.run_path('app.py', run_name='__main__'); print(*
 
 def synthesize(directory: Path, output: Path) -> list[str]:
     """Run app.py as the CLI does and return the names of the modules it loaded."""
-    known = os.environ | {"CDK_OUTDIR": str(output), "CDK_CONTEXT_JSON": json.dumps(CONTEXT)}
+    environment = os.environ | {"CDK_OUTDIR": str(output), "CDK_CONTEXT_JSON": json.dumps(CONTEXT)}
     command = [sys.executable, "-c", RUN]
-    done = subprocess.run(command, cwd=directory, env=known, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[-1].split()
 
@@ -134,7 +134,7 @@ def test_step_1_lets_the_new_consumer_read_the_old_queue(stack: Stack) -> None:
     names: dict[str, Any] = {"self": stack, "counters": counters, "VIEW": VIEW}
     exec(textwrap.dedent(code), names | {"EventIngest": EventIngest, "HttpIamAuthorizer": HttpIamAuthorizer})
     template = synthesized(stack)
-    new, old = sorted(each(template, "AWS::Lambda::EventSourceMapping"), key=lambda one: one["EventSourceArn"] == _OLD)
+    new, old = sorted(specs(template, "AWS::Lambda::EventSourceMapping"), key=lambda row: row["EventSourceArn"] == _OLD)
     assert old["EventSourceArn"] == _OLD
     for name in ("FunctionName", "FunctionResponseTypes"):
         assert old[name] == new[name]
@@ -155,10 +155,10 @@ def test_the_signer_of_the_documentation_sends_what_standard_webhooks_verifies(m
     """https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md says how."""
     page = (_DOCS / "thresholds.md").read_text()
     [code] = re.findall(r'SIGNER = """(.*?)"""', page, re.DOTALL)
-    key, sent = b"a key of any bytes", list[Any]()
+    key, requests = b"a key of any bytes", list[Any]()
 
     def send(request: Any, timeout: int) -> io.BytesIO:
-        sent.append(request)
+        requests.append(request)
         return io.BytesIO()
 
     secret = "whsec_" + base64.b64encode(key).decode()
@@ -172,7 +172,7 @@ def test_the_signer_of_the_documentation_sends_what_standard_webhooks_verifies(m
     [record] = crossed(BUSY)
     detail = json.loads(event_entry(record["dynamodb"]["NewImage"], ARN, "")["Detail"])
     function["handler"]({"detail": detail}, None)
-    [request] = sent
+    [request] = requests
     headers = {name.lower(): value for name, value in request.header_items()}
     assert (request.get_method(), request.full_url) == ("POST", "https://example.com/hooks")
     assert json.loads(request.data) == {"type": "threshold.crossed", "timestamp": detail["at"], "data": detail}

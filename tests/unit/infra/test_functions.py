@@ -23,7 +23,7 @@ from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, St
 from cdk_dynamodb_counters._functions import VARIABLES
 from cdk_dynamodb_counters._staging import runtime_code, stage, staged_code
 from counters_lambda.handlers import api as page
-from tests.unit.infra.support import PROJECT, build, each, granted, new_app, private_vpc, synthesized
+from tests.unit.infra.support import PROJECT, build, granted, new_app, private_vpc, specs, synthesized
 
 CONSTRUCTS = (StreamAggregator, ThresholdEvents, EventIngest, CounterApi)
 
@@ -38,8 +38,8 @@ def test_keys_network_and_log_group_may_be_of_another_stack() -> None:
     for construct in CONSTRUCTS:
         build(construct, stack, table=counters, function_options=options)
     template = synthesized(stack)
-    variables = [one["Environment"]["Variables"] for one in each(template, "AWS::Lambda::Function")]
-    assert all(more.items() <= found.items() for found in variables)
+    variables = [spec["Environment"]["Variables"] for spec in specs(template, "AWS::Lambda::Function")]
+    assert all(more.items() <= values.items() for values in variables)
     assert sum(action.startswith("kms:") for action, _ in granted(template)) == 5
     own = stack.resolve(logged.log_group_arn)
     assert [resource for action, resource in granted(template) if action.startswith("logs:") and resource != own] == []
@@ -53,7 +53,7 @@ def test_a_boundary_holds_for_every_role(mode: str, stack: Stack) -> None:
     for construct in CONSTRUCTS:
         more = {"mode": mode} if construct is EventIngest else {}
         iam.PermissionsBoundary.of(build(construct, stack, table=counters, **more)).apply(boundary)
-    roles = each(synthesized(stack), "AWS::IAM::Role")
+    roles = specs(synthesized(stack), "AWS::IAM::Role")
     # In direct mode, one is CDK's own: API Gateway assumes it to send to the queue.
     assert [role.get("PermissionsBoundary") for role in roles] == [stack.resolve(boundary.managed_policy_arn)] * 5
 
@@ -84,10 +84,10 @@ def test_a_stage_and_a_nested_stack_are_named_as_deployed() -> None:
 
 
 def test_a_name_that_cloudwatch_would_refuse_is_made_one_it_takes(stack: Stack, counters: DedupCounterTable) -> None:
-    made = [build(CounterApi, stack, construct_id=name, table=counters).service_name for name in (*_REFUSED, _LONGEST)]
-    assert made.pop() == f"Test/{_LONGEST}"
-    assert len({*made}) == len(_REFUSED)
-    assert [name for name in made if not re.fullmatch(r"[\x20-\x7e]{1,255}", name)] == []
+    names = [build(CounterApi, stack, construct_id=name, table=counters).service_name for name in (*_REFUSED, _LONGEST)]
+    assert names.pop() == f"Test/{_LONGEST}"
+    assert len({*names}) == len(_REFUSED)
+    assert [name for name in names if not re.fullmatch(r"[\x20-\x7e]{1,255}", name)] == []
 
 
 IMPORTED = ("dynamodb_counters._declarations", "aws_lambda_powertools.logging", "aws_lambda_powertools.metrics")
@@ -131,7 +131,7 @@ def test_the_chart_library_is_the_published_one() -> None:
         pytest.skip("the committed uPlot is compared with the published one: npm ci")
     ours = PROJECT / "infra" / "cdk_dynamodb_counters" / "page"
     pairs = {"uplot.js": "dist/uPlot.iife.min.js", "uplot.css": "dist/uPlot.min.css", "uplot.LICENSE": "LICENSE"}
-    assert [name for name, one in pairs.items() if (ours / name).read_text() != (package / one).read_text()] == []
+    assert [name for name, file in pairs.items() if (ours / name).read_text() != (package / file).read_text()] == []
 
 
 def test_holds_sources_and_licences_only(asset: Path) -> None:

@@ -18,12 +18,12 @@ from simulation.queue.sqs import HIDDEN_SECONDS, KEPT_SECONDS, MOST_BYTES, MOST_
 from tests.unit.handlers.test_ingest_queue import World, view
 from tests.unit.infra.declared import JOB, JOBS, PAGE, USERS, VIEW
 from tests.unit.infra.place import AUTHORIZERS, Place
-from tests.unit.infra.support import build, declared, each, new_stack, properties, synthesized
+from tests.unit.infra.support import build, declared, new_stack, properties, specs, synthesized
 
 
 def _queues(stack: Stack | EventIngest) -> tuple[Any, Any]:
     """The queue, and that of its dead letters."""
-    dead_letters, queue = sorted(each(synthesized(stack), "AWS::SQS::Queue"), key=lambda one: "RedrivePolicy" in one)
+    dead_letters, queue = sorted(specs(synthesized(stack), "AWS::SQS::Queue"), key=lambda spec: "RedrivePolicy" in spec)
     return queue, dead_letters
 
 
@@ -39,7 +39,7 @@ _DAYS = timedelta(days=1)
 
 
 @pytest.mark.parametrize(
-    ("retention", "seconds", "window", "kept", "dead"),
+    ("retention", "seconds", "window", "period", "dead"),
     [
         (None, 60, 1, 4 * 86_400, 14 * 86_400),
         (30 * _DAYS, 60, 1, 4 * 86_400, 14 * 86_400),
@@ -53,7 +53,7 @@ _DAYS = timedelta(days=1)
     ],
 )
 def test_messages_are_kept_as_long_as_their_event_or_five_receives_take(
-    retention: timedelta | None, seconds: int, window: int, kept: int, dead: int
+    retention: timedelta | None, seconds: int, window: int, period: int, dead: int
 ) -> None:
     """What is refused for long becomes a dead letter late, and before it expires; a dead letter keeps its age."""
     ingest = build(
@@ -64,9 +64,9 @@ def test_messages_are_kept_as_long_as_their_event_or_five_receives_take(
         max_batching_window=Duration.seconds(window),
     )
     queue, dead_letters = _queues(ingest)
-    assert (queue["MessageRetentionPeriod"], dead_letters["MessageRetentionPeriod"]) == (kept, dead)
+    assert (queue["MessageRetentionPeriod"], dead_letters["MessageRetentionPeriod"]) == (period, dead)
     tried = queue["VisibilityTimeout"] * queue["RedrivePolicy"]["maxReceiveCount"]
-    assert 0.6 * kept < tried <= 0.75 * kept
+    assert 0.6 * period < tried <= 0.75 * period
     assert queue["RedrivePolicy"]["maxReceiveCount"] >= 5
     assert queue["VisibilityTimeout"] >= 6 * seconds + window
 
@@ -74,15 +74,14 @@ def test_messages_are_kept_as_long_as_their_event_or_five_receives_take(
 def test_a_public_endpoint_is_warned_of(stack: Stack, counters: DedupCounterTable) -> None:
     for construct in (CounterApi, EventIngest):
         build(construct, stack, table=counters, authorizer=HttpNoneAuthorizer())
-    assert {route["AuthorizationType"] for route in each(synthesized(stack), "AWS::ApiGatewayV2::Route")} == {"NONE"}
-    found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("The endpoint is public"))
-    assert len(found) == 2
+    assert {route["AuthorizationType"] for route in specs(synthesized(stack), "AWS::ApiGatewayV2::Route")} == {"NONE"}
+    assert len(Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("The endpoint is public"))) == 2
 
 
 def test_a_window_known_at_deployment_is_taken_for_the_longest(stack: Stack, counters: DedupCounterTable) -> None:
     window = Duration.seconds(CfnParameter(stack, "Window", type="Number").value_as_number)
     build(EventIngest, stack, table=counters, max_batching_window=window)
-    assert {queue.get("VisibilityTimeout") for queue in each(synthesized(stack), "AWS::SQS::Queue")} == {None, 660}
+    assert {queue.get("VisibilityTimeout") for queue in specs(synthesized(stack), "AWS::SQS::Queue")} == {None, 660}
 
 
 def test_the_items_of_each_member_are_not_served(stack: Stack) -> None:
@@ -114,12 +113,12 @@ def test_functions_know_which_field_is_which_claim(kind: str, path: str) -> None
     arguments = {"table": place.counters, "authorizer": authorizer, "tenant": {"customer": path}}
     api = build(CounterApi, stack, shown=[JOBS], events=[JOB], **arguments)
     build(EventIngest, stack, event=JOB, http_api=api.http_api, **arguments)
-    functions = [one for one in each(synthesized(stack), "AWS::Lambda::Function") if "Environment" in one]
-    known = {one["Handler"].split(".")[-2]: one["Environment"]["Variables"].get("TENANT") for one in functions}
+    functions = [spec for spec in specs(synthesized(stack), "AWS::Lambda::Function") if "Environment" in spec]
+    texts = {spec["Handler"].split(".")[-2]: spec["Environment"]["Variables"].get("TENANT") for spec in functions}
     # The queue's consumer knows no caller.
-    assert known.pop("ingest_queue") is None
+    assert texts.pop("ingest_queue") is None
     bound = {"customer": path}
-    assert {name: json.loads(text) for name, text in known.items()} == {"api": bound, "ingest_http": bound}
+    assert {name: json.loads(text) for name, text in texts.items()} == {"api": bound, "ingest_http": bound}
 
 
 def test_the_consumer_takes_what_the_integration_sends() -> None:
@@ -135,12 +134,12 @@ def test_the_consumer_takes_what_the_integration_sends() -> None:
     bodies = [json.dumps(views[0]), json.dumps(views, indent=2), json.dumps(views[1], ensure_ascii=False)]
     bodies += ["no JSON", json.dumps([{"url": "/incomplete"}]), "[]"]
     # API Gateway documents that parts of the request go where the integration's parameters say.
-    taken = str(int(world.clock()) - 5)
-    attributes = json.loads(parameters["MessageAttributes"].replace("${context.requestTimeEpoch}", taken))
+    moment = str(int(world.clock()) - 5)
+    attributes = json.loads(parameters["MessageAttributes"].replace("${context.requestTimeEpoch}", moment))
     for body in bodies:
         world.queue.send({"$request.body": body}[parameters["MessageBody"]], attributes)
     assert all(message.is_done for message in world.deliver())
     dead = world.dead.messages()
-    assert {one.body for one in dead} == {bodies[3], bodies[4]}
-    assert {one.attributes["taken"]["StringValue"] for one in dead} == {taken}
+    assert {letter.body for letter in dead} == {bodies[3], bodies[4]}
+    assert {letter.attributes["taken"]["StringValue"] for letter in dead} == {moment}
     assert world.urls() == ['/é "#'] * 3

@@ -179,7 +179,7 @@ def _counted_far(at: Place) -> None:
     there.counting(imported(there.stack, table_name=None, table_arn=ARN), aggregates=[OTHERS])
 
 
-def _known(by: str, value: Any) -> Build:
+def _import(by: str, value: Any) -> Build:
     return lambda at: getattr(DedupCounterTable, f"from_table_{by}")(at.stack, "Known", value)
 
 
@@ -254,7 +254,7 @@ def _named(construct: Any, number: int) -> Build:
     return lambda at: at(construct, table=_handles(at)[number])
 
 
-def _shown(*declared: Any, **more: Any) -> Build:
+def _api(*declared: Any, **more: Any) -> Build:
     return lambda at: at(CounterApi, shown=[*declared], **more)
 
 
@@ -286,7 +286,7 @@ UNKNOWN_CLAIMS: Final = (
 )
 TIMEOUTS: Final = {StreamAggregator: 29, ThresholdEvents: 29, EventIngest: 4, CounterApi: 30}
 SHARING: Final = (
-    *(_packed(one) for one in (Packed("time"), Packed("time", partition_by="customer"), Packed("time", tenant="day"))),
+    *map(_packed, (Packed("time"), Packed("time", partition_by="customer"), Packed("time", tenant="day"))),
 )
 SHARED: Final[dict[str, Any]] = {"throttle_rate": 10, "throttle_burst": 10, "allow_origins": ["*"]}
 STREAMS: Final = [{"stream": view} for view in (None, *map(dynamodb.StreamViewType, ("NEW_IMAGE", "KEYS_ONLY")))]
@@ -299,8 +299,10 @@ REFUSED: Final[dict[tuple[str, str], list[Build]]] = {
         _three_readers(is_imported) for is_imported in (True, False)
     ],
     ("source_table", "2 readers per stream, which are 'Test/A0' and 'Test/A1'"): [_three_aggregators],
-    ("table", "one ThresholdEvents"): [lambda at: [one(ThresholdEvents) for one in (at, at.replica()[1])]],
-    ("table", "one StreamAggregator per table"): [lambda at: [one(StreamAggregator) for one in (at, at.replica()[1])]],
+    ("table", "one ThresholdEvents"): [lambda at: [place(ThresholdEvents) for place in (at, at.replica()[1])]],
+    ("table", "one StreamAggregator per table"): [
+        lambda at: [place(StreamAggregator) for place in (at, at.replica()[1])]
+    ],
     ("on_failure_bucket", "another bucket than"): [
         shared_bucket(StreamAggregator, ThresholdEvents),
         shared_bucket(ThresholdEvents, StreamAggregator),
@@ -321,11 +323,11 @@ REFUSED: Final[dict[tuple[str, str], list[Build]]] = {
     ],
     ("source_table", "another table than table"): [lambda at: at.counting(at.counters.table), _counted_by_import],
     ("source_table", "a TableV2 or Table"): [lambda at: at.counting(at.counters)],
-    ("table_name", "a table's name"): [_known("name", name) for name in ("", "ab", "a/b", ARN, 1)],
-    ("table_arn", "a table's ARN"): [_known("arn", arn) for arn in ("events", STREAM_ARN, "arn:aws:s3:::events", 1)],
+    ("table_name", "a table's name"): [_import("name", name) for name in ("", "ab", "a/b", ARN, 1)],
+    ("table_arn", "a table's ARN"): [_import("arn", arn) for arn in ("events", STREAM_ARN, "arn:aws:s3:::events", 1)],
     ("table", "a table with a stream"): [
-        *(_named(one, at) for one in (StreamAggregator, WindowedCounter) for at in (0, 1)),
-        lambda at: [one.table_stream_arn for one in _handles(at)],
+        *(_named(kind, at) for kind in (StreamAggregator, WindowedCounter) for at in (0, 1)),
+        lambda at: [handle.table_stream_arn for handle in _handles(at)],
     ],
     # Places.
     ("table", "expected a table of account"): [
@@ -339,12 +341,12 @@ REFUSED: Final[dict[tuple[str, str], list[Build]]] = {
         lambda at: DedupCounterTable((own := _far_import(at)).stack, "Far", table=own),
     ],
     ("source_table", "and region eu-west-1"): [_counted_far],
-    ("table", "expected the stream of that table"): [_another_stream(one, source=False) for one in STREAM_OF_ANOTHER],
+    ("table", "expected the stream of that table"): [_another_stream(args, source=False) for args in STREAM_OF_ANOTHER],
     ("source_table", "expected the stream of that table"): [
-        _another_stream(one, source=True) for one in STREAM_OF_ANOTHER
+        _another_stream(args, source=True) for args in STREAM_OF_ANOTHER
     ],
     ("table", "whose stream has a known ARN"): [
-        _unreadable(one, replica=two) for one in (StreamAggregator, ThresholdEvents) for two in (True, False)
+        _unreadable(kind, replica=replica) for kind in (StreamAggregator, ThresholdEvents) for replica in (True, False)
     ],
     ("source_table", "whose stream has a known ARN"): [
         lambda at: at.counting(imported(at.stack, table_stream_arn=ANY_STREAM), aggregates=[OTHERS])
@@ -368,18 +370,18 @@ REFUSED: Final[dict[tuple[str, str], list[Build]]] = {
     ("pk", "cannot match items of 'letter'"): [
         lambda at: at(DedupCounterTable, events=[MEMO, Event("letter", pk="URL#{page}", sk="MEMO#{letter}")])
     ],
-    ("pk", "keys that cannot match"): [lambda at: (at(StreamAggregator), _shown(replace(VIEWS, name="visits"))(at))],
+    ("pk", "keys that cannot match"): [lambda at: (at(StreamAggregator), _api(replace(VIEWS, name="visits"))(at))],
     ("name", "one declaration per name"): [
         lambda at: at(DedupCounterTable, events=[MEMO]).grant_accept(new_role(at.stack), replace(MEMO, pk="M#{url}")),
-        *_both(lambda at: at(StreamAggregator), _shown(replace(VIEWS, where=Attr("url").ne("/")))),
+        *_both(lambda at: at(StreamAggregator), _api(replace(VIEWS, where=Attr("url").ne("/")))),
         lambda at: (at(CounterApi), at(CounterApi, "Again"), at(CounterApi, "B", shown=[replace(VIEWS, sk="OTHER")])),
         lambda at: (at(EventIngest, event=replace(VIEW, retention=timedelta(days=1))), at(StreamAggregator)),
     ],
     # Rules that nothing could match.
-    ("threshold", ""): [_crossed(threshold=one) for one in ("popular", replace(LOUD, name="rare"), 1)],
-    ("level", ""): [_crossed(level=one) for one in (99, "100", 100.0, True, Decimal("0.81"))],
-    ("direction", ""): [_crossed(direction=one) for one in ("both", "UP", True)],
-    ("target", ""): [_crossed(target=one) for one in ("queue", 1, targets.SqsQueue)],
+    ("threshold", ""): [_crossed(threshold=value) for value in ("popular", replace(LOUD, name="rare"), 1)],
+    ("level", ""): [_crossed(level=value) for value in (99, "100", 100.0, True, Decimal("0.81"))],
+    ("direction", ""): [_crossed(direction=value) for value in ("both", "UP", True)],
+    ("target", ""): [_crossed(target=value) for value in ("queue", 1, targets.SqsQueue)],
     ("direction", "expected one of up"): [_crossed(threshold=POPULAR, direction="down")],
     ("level", "expected one of 100, 1000"): [_crossed(threshold=POPULAR, level=1)],
     ("level", "detail.level"): [_far(level) for level in (Decimal("0.0000001"), 10**10, Decimal(10) ** 40)],
@@ -404,23 +406,23 @@ REFUSED: Final[dict[tuple[str, str], list[Build]]] = {
     ("schema", "direct"): [lambda at: at(EventIngest, mode="direct", schema={})],
     # What an API serves, and to whom.
     ("page", "None unless authorizer=HttpNoneAuthorizer()"): [
-        _shown(SITE, TOP, ROLLING, page=replace(PAGE, active=None))
+        _api(SITE, TOP, ROLLING, page=replace(PAGE, active=None))
     ],
-    ("page", "only declarations listed in shown"): [_shown(SITE, TOP, ROLLING, authorizer=PUBLIC, page=PAGE)],
-    ("shown", "which are request parameters"): [_shown(one) for one in RESERVED],
+    ("page", "only declarations listed in shown"): [_api(SITE, TOP, ROLLING, authorizer=PUBLIC, page=PAGE)],
+    ("shown", "which are request parameters"): [_api(declaration) for declaration in RESERVED],
     ("tenant", "expected a field of 'latest'"): [
-        _shown(replace(LATEST, by=(), show="url"), tenant={"url": "iam.userId"})
+        _api(replace(LATEST, by=(), show="url"), tenant={"url": "iam.userId"})
     ],
     ("tenant", "a field of 'job', which has customer"): [_posted(JOB, tenant=BOUND | {"owner": "iam.userId"})],
     ("tenant", "None in direct mode"): [_posted(JOB, mode="direct", tenant=BOUND)],
-    ("tenant", "a field of 'total'"): [_shown(JOBS, TOTAL, tenant=BOUND)],
-    ("tenant", "a field of 'all_day'"): [_shown(DAY, JOBS, tenant=BOUND)],
+    ("tenant", "a field of 'total'"): [_api(JOBS, TOTAL, tenant=BOUND)],
+    ("tenant", "a field of 'all_day'"): [_api(DAY, JOBS, tenant=BOUND)],
     # The members of a distinct have the field, their number has not.
-    ("tenant", "a field of 'seen'"): [_shown(JOBS, SEEN, tenant=BOUND)],
-    ("tenant", "a field of 'by_day'"): [_shown(JOBS, events=[BY_DAY], tenant=BOUND)],
-    ("tenant", "a field of 'job'"): [_shown(JOBS, events=[replace(JOB, pk="JOB#{id}", sk="JOB")], tenant=BOUND)],
+    ("tenant", "a field of 'seen'"): [_api(JOBS, SEEN, tenant=BOUND)],
+    ("tenant", "a field of 'by_day'"): [_api(JOBS, events=[BY_DAY], tenant=BOUND)],
+    ("tenant", "a field of 'job'"): [_api(JOBS, events=[replace(JOB, pk="JOB#{id}", sk="JOB")], tenant=BOUND)],
     ("tenant", "as Packed.tenant of 'packed'"): [
-        *(_shown(JOBS, events=[event], tenant=BOUND) for event in SHARING),
+        *(_api(JOBS, events=[event], tenant=BOUND) for event in SHARING),
         *(_posted(event, tenant=BOUND) for event in SHARING),
     ],
     # Grants.
@@ -429,7 +431,7 @@ REFUSED: Final[dict[tuple[str, str], list[Build]]] = {
 }
 """Argument and what is expected of it, with builds of which the last step is refused."""
 OF_EACH: Final[list[tuple[str, str, Build]]] = [
-    *((*about, made) for about, builds in REFUSED.items() for made in builds),
+    *((*about, builder) for about, builds in REFUSED.items() for builder in builds),
     *(("table", expected, _unfit(kind, changes)) for kind, changes, expected in UNFIT),
     *((name, "None when table is given", _given_table(name)) for name in OF_OWN_TABLES),
     *(
@@ -441,14 +443,14 @@ OF_EACH: Final[list[tuple[str, str, Build]]] = [
         for name in VARIABLES
     ),
     *((name, "http_api is given", _given_api(**{name: SHARED[name]})) for name in SHARED),
-    *(("tenant", expected, made) for one, path, expected in UNKNOWN_CLAIMS for made in _bound(one, path)),
+    *(("tenant", expected, builder) for kind, path, expected in UNKNOWN_CLAIMS for builder in _bound(kind, path)),
 ]
 
 
-@pytest.mark.parametrize(("argument", "expected", "made"), OF_EACH)
-def test_what_does_not_fit_is_refused(argument: str, expected: str, made: Build) -> None:
+@pytest.mark.parametrize(("argument", "expected", "builder"), OF_EACH)
+def test_what_does_not_fit_is_refused(argument: str, expected: str, builder: Build) -> None:
     with pytest.raises(InvalidArgumentError) as refused:
-        made(Place())
+        builder(Place())
     assert refused.value.argument == argument
     assert expected in str(refused.value)
 
@@ -519,10 +521,10 @@ PROBLEMS: Final[list[tuple[str, Build]]] = [
 """What is said at synth, when all is declared."""
 
 
-@pytest.mark.parametrize(("expected", "made"), PROBLEMS, ids=[expected for expected, _ in PROBLEMS])
-def test_what_is_missing_is_a_problem_at_synth(expected: str, made: Build) -> None:
+@pytest.mark.parametrize(("expected", "builder"), PROBLEMS, ids=[expected for expected, _ in PROBLEMS])
+def test_what_is_missing_is_a_problem_at_synth(expected: str, builder: Build) -> None:
     place = Place()
-    made(place)
+    builder(place)
     assert expected in problem(place.stack)
 
 
@@ -557,10 +559,10 @@ FITTING: Final[dict[str, Build]] = {
         synthesized(at.stack),
     ),
     "a bucket of two tables' crossings": shared_bucket(ThresholdEvents, apart=True),
-    "events are limited by any field of their key": _shown(
+    "events are limited by any field of their key": _api(
         JOBS, events=[_packed(Packed("time", tenant="customer"))], tenant=BOUND
     ),
-    "a field that is only shown may have any name": _shown(LATEST),
+    "a field that is only shown may have any name": _api(LATEST),
     "a level that eventbridge cannot compare, in no rule": _far(10**10, is_named=False),
 }
 

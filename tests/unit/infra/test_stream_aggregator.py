@@ -24,7 +24,7 @@ from dynamodb_counters._declarations.codec import decode, described
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.declared import ACTIVE, MEMO, PLAYERS, POPULAR, ROLLING, SITE, VIEW, VIEWS
 from tests.unit.infra.place import ARN, ORDERS, STREAM_ARN, own_table
-from tests.unit.infra.support import build, declared, each, environment, granted, new_app, new_stack, synthesized
+from tests.unit.infra.support import build, declared, environment, granted, new_app, new_stack, specs, synthesized
 
 
 def test_window_of_another_stack_reaches_the_aggregator_whichever_comes_first() -> None:
@@ -81,9 +81,9 @@ def test_events_that_nothing_counts_have_no_declarations_to_fit(stack: Stack, co
 
 
 def _counting(stack: Stack) -> list[Any]:
-    functions = each(synthesized(stack), "AWS::Lambda::Function")
+    functions = specs(synthesized(stack), "AWS::Lambda::Function")
     variables = [function["Environment"]["Variables"] for function in functions]
-    return [decode(known["AGGREGATES"]) for known in variables if "AGGREGATES" in known]
+    return [decode(values["AGGREGATES"]) for values in variables if "AGGREGATES" in values]
 
 
 def test_declarations_that_an_api_shows_uncounted_are_a_warning(stack: Stack, counters: DedupCounterTable) -> None:
@@ -98,9 +98,9 @@ def test_declarations_that_an_api_shows_uncounted_are_a_warning(stack: Stack, co
     id_ = "Annotation::dynamodb-counters:nothingCounts"
     Validations.of(incremented).acknowledge(Acknowledgment(id=id_, reason="It is incremented."))
 
-    found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("^Nothing in this app counts"))
+    warnings = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("^Nothing in this app counts"))
 
-    assert {message.id: str(message.entry.data).partition(":")[0] for message in found} == {
+    assert {message.id: str(message.entry.data).partition(":")[0] for message in warnings} == {
         "/Test/Api": "Nothing in this app counts 'players', 'site', which this API shows",
         "/Test/Notes": "Nothing in this app counts 'memo', which this ingest takes",
     }
@@ -112,7 +112,7 @@ def test_a_counter_is_all_that_a_deployment_needs_and_an_api_serves_it(stack: St
     build(StreamAggregator, stack, table=table, aggregates=[stock])
     build(CounterApi, stack, table=table, shown=[stock])
     functions = synthesized(stack).find_resources("AWS::Lambda::Function").values()
-    assert {"Declarations": described([stock])} in [one.get("Metadata") for one in functions]
+    assert {"Declarations": described([stock])} in [function.get("Metadata") for function in functions]
     assert openapi([stock])["paths"].keys() == {"/v1/stock", "/v1/batch"}
 
 
@@ -186,9 +186,9 @@ def test_imports_that_a_key_encrypts_name_it_and_synth_says_so(stack: Stack, is_
     )
     table = DedupCounterTable(stack, "Counters", table=own)
     build(StreamAggregator, stack, source_table=source, aggregates=[ORDERS], table=table, on_failure_bucket=bucket)
-    found = Annotations.from_stack(stack).find_info("*", Match.string_like_regexp("encryption_key="))
+    notes = Annotations.from_stack(stack).find_info("*", Match.string_like_regexp("encryption_key="))
     expected = ["/Test/Own"] if is_named else ["/Test/Own", "/Test/Orders", "/Test/Aggregator/Role"]
-    assert sorted(message.id for message in found) == sorted(expected)
+    assert sorted(message.id for message in notes) == sorted(expected)
     allowed = {action for action, resource in granted(synthesized(stack)) if resource == KEY_ARN}
     assert ({"kms:Decrypt", "kms:GenerateDataKey*"} <= allowed) == is_named
 
@@ -198,7 +198,7 @@ def test_counts_may_lie_in_a_table_of_the_first_version(stack: Stack) -> None:
     build(StreamAggregator, stack, table=counters)
     template = synthesized(stack)
     [logical_id] = template.find_resources("AWS::DynamoDB::Table")
-    [mapping] = each(template, "AWS::Lambda::EventSourceMapping")
+    [mapping] = specs(template, "AWS::Lambda::EventSourceMapping")
     assert mapping["EventSourceArn"] == {"Fn::GetAtt": [logical_id, "StreamArn"]}
 
 
@@ -214,9 +214,9 @@ def test_the_aggregator_knows_the_thresholds_whichever_comes_first(stack: Stack,
     ]
     for step in steps if is_first else reversed(steps):
         step()
-    functions = {one["Handler"].split(".")[-2]: one for one in each(synthesized(stack), "AWS::Lambda::Function")}
-    found = decode(functions["aggregator"]["Environment"]["Variables"]["DECLARATIONS"])
-    armed = {one.name: [threshold.name for threshold in getattr(one, "_thresholds", ())] for one in found}
+    functions = {spec["Handler"].split(".")[-2]: spec for spec in specs(synthesized(stack), "AWS::Lambda::Function")}
+    entries = decode(functions["aggregator"]["Environment"]["Variables"]["DECLARATIONS"])
+    armed = {entry.name: [threshold.name for threshold in getattr(entry, "_thresholds", ())] for entry in entries}
     assert armed == {"views": ["popular"], "site": ["busy"]}
 
 
@@ -238,9 +238,9 @@ def test_a_rule_matches_crossings_of_this_table(stack: Stack, arguments: dict[st
     counters = build(DedupCounterTable, stack)
     build(StreamAggregator, stack, table=counters, aggregates=[VIEWS, SITE])
     build(ThresholdEvents, stack, table=counters, thresholds=[POPULAR, LOUD]).on_crossed("Rule", **arguments)
-    patterns = [one.get("EventPattern", {}) for one in each(synthesized(stack), "AWS::Events::Rule")]
-    [pattern] = [one for one in patterns if one.get("detail-type") == ["Threshold Crossed"]]
+    patterns = [rule.get("EventPattern", {}) for rule in specs(synthesized(stack), "AWS::Events::Rule")]
+    [pattern] = [pattern for pattern in patterns if pattern.get("detail-type") == ["Threshold Crossed"]]
     assert pattern["source"] == ["dynamodb-counters"]
-    [[table, attribute]] = [one["Fn::GetAtt"] for one in pattern["resources"]]
+    [[table, attribute]] = [resource["Fn::GetAtt"] for resource in pattern["resources"]]
     assert (table[:13], attribute) == ("CountersTable", "Arn")
     assert pattern.get("detail") == detail

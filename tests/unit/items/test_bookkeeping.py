@@ -41,11 +41,11 @@ def test_fields_are_read_as_they_were_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("item", "said"),
+    ("item", "message"),
     [({"at": {"S": "1"}}, "invalid at={'S': '1'}: expected type N"), ({"at": {"N": "x"}}, "could not convert")],
 )
-def test_an_attribute_of_another_type_is_refused(item: dict[str, dict[str, str]], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_an_attribute_of_another_type_is_refused(item: dict[str, dict[str, str]], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         read_fields(Kept, item)
 
 
@@ -53,7 +53,7 @@ SEEN = {**bookkeeping_key("SORT"), "a": {"S": "1"}, "other": {"S": "1"}}
 
 
 @pytest.mark.parametrize(
-    ("seen", "held", "is_put"),
+    ("expected", "current", "is_put"),
     [
         ({}, {}, True),
         ({}, bookkeeping_key("SORT"), False),
@@ -65,17 +65,17 @@ SEEN = {**bookkeeping_key("SORT"), "a": {"S": "1"}, "other": {"S": "1"}}
     ],
 )
 def test_an_item_is_put_if_what_is_compared_is_as_it_was_seen(
-    seen: dict[str, Any], held: dict[str, Any], is_put: bool
+    expected: dict[str, Any], current: dict[str, Any], is_put: bool
 ) -> None:
     table: Any = MemoryTable(VirtualClock())
-    if held:
-        table.put_item(TableName=table.name, Item=held)
+    if current:
+        table.put_item(TableName=table.name, Item=current)
     item = {**bookkeeping_key("SORT"), "a": {"S": "3"}}
 
     with nullcontext() if is_put else pytest.raises(table.exceptions.ConditionalCheckFailedException):
-        table.put_item(**put_as_seen(table.name, item, seen, ("a", "b")))
+        table.put_item(**put_as_seen(table.name, item, expected, ("a", "b")))
 
-    assert list(table.items()) == ([item] if is_put else [held] if held else [])
+    assert list(table.items()) == ([item] if is_put else [current] if current else [])
 
 
 @pytest.mark.parametrize(

@@ -91,14 +91,14 @@ def _as_stream(value: Any) -> Any:
 @example([Row("0", {})], "id")
 def test_values_that_dynamodb_can_hold_come_back_as_they_were(rows: list[Row], batch: str) -> None:
     blob = encode_chunk(rows, batch)
-    wanted = [(row.sign, _as_stream(row.values)) for row in rows]
+    expected = [(row.sign, _as_stream(row.values)) for row in rows]
 
     chunks = [decode_chunk({"B": blob}), decode_chunk({"B": base64.b64encode(blob).decode()})]
 
     for chunk in chunks:
         assert (chunk.batch, chunk.rows) == (batch, len(rows))
-        assert [(row.sign, row.values) for row in chunk.all_rows()] == wanted
-    assert _read(blob) == wanted
+        assert [(row.sign, row.values) for row in chunk.all_rows()] == expected
+    assert _read(blob) == expected
 
 
 @given(_rows())
@@ -150,4 +150,4 @@ def test_the_keys_of_a_part_are_in_the_order_of_bucket_and_number(number: int, s
     last, later = chunk_key("view", "7", start, MAX_NUMBER)[1], chunk_key("view", "7", start + bucket, 0)[1]
     following = [sk, chunk_key("view", "7", start, number + 1)[1], last, later]
     assert following == sorted(following)
-    assert {chunk_bucket(each) for each in following[:-1]} == {chunk_bucket(sk)}
+    assert {chunk_bucket(key) for key in following[:-1]} == {chunk_bucket(sk)}

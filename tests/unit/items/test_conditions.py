@@ -35,8 +35,8 @@ _NULL: dict[str, Any] = {"NULL": True}
 def _holds(condition: Condition, image: Image) -> bool:
     name, parts = condition.operator, condition.operands
     if condition.attribute is None:
-        held = [_holds(part, image) for part in parts]
-        return {"and": all(held), "or": any(held), "not": not held[0]}[name]
+        results = [_holds(part, image) for part in parts]
+        return {"and": all(results), "or": any(results), "not": not results[0]}[name]
     [(kind, raw)] = image.get(condition.attribute, _NULL).items()
     if name == "exists":
         return kind != "NULL"

@@ -112,12 +112,12 @@ def test_ambiguous_values_are_refused_with_advice(value: Any, advice: str) -> No
 @given(st.floats(1e-120, 1e120) | st.floats(-1e120, -1e-120) | st.integers(-(2**60), 2**60).map(float))
 def test_a_float_that_is_taken_is_the_number_it_prints_as(number: float) -> None:
     try:
-        found = converted("n", number)
+        result = converted("n", number)
     except InvalidArgumentError:
         assert len(Decimal(repr(number)).normalize().as_tuple().digits) > 15
     else:
-        assert found == Decimal(repr(number))
-        assert float(found) == number
+        assert result == Decimal(repr(number))
+        assert float(result) == number
 
 
 _SALE = Event("sale", pk="DAY#{day}", sk="ID#{id}")

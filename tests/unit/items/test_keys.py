@@ -31,16 +31,16 @@ def _escaped(text: str) -> str:
 
 @given(HOSTILE, HOSTILE)
 def test_values_come_back_unless_the_key_is_too_long(time: str, client: str) -> None:
-    for template, (one, two) in ((_SORT, ("time", "clientId")), (_LEADING, ("first", "second"))):
-        key = template.render({one: time, two: client})
-        full = template.text.replace(f"{{{one}}}", "\0").replace(f"{{{two}}}", "\1")
+    for template, (name, other) in ((_SORT, ("time", "clientId")), (_LEADING, ("first", "second"))):
+        key = template.render({name: time, other: client})
+        full = template.text.replace(f"{{{name}}}", "\0").replace(f"{{{other}}}", "\1")
         full = "".join({"\0": _escaped(time), "\1": _escaped(client)}.get(c, c) for c in full)
 
         assert len(key.encode()) <= template.max_bytes
         if len(full.encode()) <= template.max_bytes:
             assert key == full
             assert not is_hashed(key)
-            assert template.parse(key) == {one: time, two: client}
+            assert template.parse(key) == {name: time, other: client}
         else:
             assert is_hashed(key)
             with pytest.raises(MalformedImageError, match="hash"):
@@ -162,10 +162,10 @@ def _all_templates() -> list[KeyTemplate]:
 def test_overlap_is_what_a_search_over_all_short_values_finds() -> None:
     keys = {template: _keys(template) for template in _all_templates()}
 
-    for one, two in combinations_with_replacement(keys, 2):
-        expected = not keys[one].isdisjoint(keys[two])
-        assert one.overlaps(two) is expected, (one.text, two.text)
-        assert two.overlaps(one) is expected, (one.text, two.text)
+    for template, other in combinations_with_replacement(keys, 2):
+        expected = not keys[template].isdisjoint(keys[other])
+        assert template.overlaps(other) is expected, (template.text, other.text)
+        assert other.overlaps(template) is expected, (template.text, other.text)
 
 
 def test_hashed_keys_collide_neither_with_each_other_nor_with_short_ones() -> None:

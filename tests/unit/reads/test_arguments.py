@@ -182,10 +182,10 @@ def test_fields_may_have_the_names_of_arguments() -> None:
 def test_what_no_deployment_counts_or_counts_otherwise_is_refused(name: str) -> None:
     of, call = READS[name]
     refusal = rf"^invalid declaration='{of.name}(-members)?': expected one that the table's aggregator counts$"
-    sources: list[Any] = [each for each in COUNTED if each is not STOCK]
-    others = [replace(each, where=Attr("size").ge(5)) for each in sources]
-    for declared, said in (([STOCK], refusal), (others, f"`counters backfill {of.name}(-members)?_v2`")):
-        with counters_in_memory(declared) as counters, pytest.raises(UncountedError, match=said):
+    sources: list[Any] = [source for source in COUNTED if source is not STOCK]
+    others = [replace(source, where=Attr("size").ge(5)) for source in sources]
+    for declared, message in (([STOCK], refusal), (others, f"`counters backfill {of.name}(-members)?_v2`")):
+        with counters_in_memory(declared) as counters, pytest.raises(UncountedError, match=message):
             call(counters, of, URL)
 
 
@@ -335,14 +335,14 @@ def test_deleted_counts_never_read_as_0(age: timedelta) -> None:
     with counters_in_memory(_ALL, now=START) as counters:
         counters.accept(TYPED_VIEW, {"url": "/", "at": START, "id": "a", "ms": 5})
         counters.clock.advance(age)
-        found = {name: _attempt(read, counters) for name, read in _READS.items()}
+        answers = {name: _attempt(read, counters) for name, read in _READS.items()}
 
     is_over = START + age >= _END + _RETENTION
-    assert {name: value for name, value in found.items() if value not in (1, None)} == {}
-    assert is_over or START + age - _RETENTION > _DAY or set(found.values()) == {1}
+    assert {name: value for name, value in answers.items() if value not in (1, None)} == {}
+    assert is_over or START + age - _RETENTION > _DAY or set(answers.values()) == {1}
     if START + age > _END + _RETENTION + timedelta(days=3):
         # Its members go, its number stays.
-        assert {name for name, value in found.items() if value is not None} == {"get of a Distinct"}
+        assert {name for name, value in answers.items() if value is not None} == {"get of a Distinct"}
 
 
 def _attempt(read: Callable[[Counters], Any], counters: Counters) -> int | None:

@@ -103,8 +103,8 @@ def _calendar(world: World) -> list[WindowCount]:
     period: Any = world.random.choice(["day", "week", "month", "year"])
     answer = world.buckets.counters.window(world.window, _C).calendar(period, tz=zone, as_of=as_of)
     assert as_of < answer.end <= as_of + world.unit
-    asked = _began(period, as_of, ZoneInfo(zone))
-    assert asked - world.unit < answer.start <= asked
+    start = _began(period, as_of, ZoneInfo(zone))
+    assert start - world.unit < answer.start <= start
     return [answer]
 
 
@@ -118,7 +118,7 @@ def _series(world: World) -> list[WindowCount]:
     answers = world.buckets.counters.window(world.window, _C).series(start, end, step=step, tz=zone)
     assert start - world.unit < answers[0].start <= start
     assert end <= answers[-1].end < end + world.unit
-    assert all(one.end == two.start for one, two in pairwise(answers))
+    assert all(previous.end == current.start for previous, current in pairwise(answers))
     if isinstance(step, str) and step != "hour":
         for answer in answers[1:]:
             began = _began(step, answer.start + world.unit - timedelta(seconds=1), ZoneInfo(zone))
@@ -148,7 +148,7 @@ def _midnight(day: date, zone: tzinfo) -> datetime:
 
 
 def test_every_answer_is_exact_over_the_interval_it_states() -> None:
-    asked = 0
+    total = 0
     for seed in range(WORLDS):
         world = World(seed)
         for number in range(QUESTIONS):
@@ -156,19 +156,19 @@ def test_every_answer_is_exact_over_the_interval_it_states() -> None:
             try:
                 for answer in ask(world):
                     assert answer.count == world.counted(answer.start, answer.end)
-                    asked += 1
+                    total += 1
             except Exception as error:
                 error.add_note(f"World({seed}), question {number}, {ask.__name__}, {world.window}")
                 raise
-    print(f"{asked} answers")
-    assert asked >= 60 * WORLDS
+    print(f"{total} answers")
+    assert total >= 60 * WORLDS
 
 
 @pytest.mark.parametrize("zone", _ZONES)
 @pytest.mark.parametrize("year", [2014, 2019, 2024] if NIGHT else [2024])
 def test_the_days_of_a_year_are_where_the_clocks_show_them(zone: str, year: int) -> None:
     buckets, tz = Buckets(), ZoneInfo(zone)
-    start, end = (_midnight(date(each, 1, 1), tz) for each in (year, year + 1))
+    start, end = (_midnight(date(number, 1, 1), tz) for number in (year, year + 1))
     days = buckets.counters.window(JOBS, _C).series(start, end, step="day", tz=zone)
 
     expected = [_midnight(date(year, 1, 1) + timedelta(days=number), tz) for number in range(len(days))]

@@ -52,13 +52,13 @@ def sale(number: int, price: Any = 5, *, shop: str = "a", revision: int = 1, **m
 
 def adds_up(counters: CountersInMemory, declaration: Any, values: dict[str, str], **more: Any) -> dict[str, Any]:
     """The numbers of a group, once its lines were found to add up to it without a difference."""
-    found = counters.explain(declaration, values, scan=True, **more)
+    answer = counters.explain(declaration, values, scan=True, **more)
     sums: Sums[str] = Sums()
-    for line in found.lines:
+    for line in answer.lines:
         sums.update(dict(line.adds))
-    assert {name: number for name, number in sums.items() if number} == found.numbers
-    assert (found.difference, found.reason, found.count) == ({}, "", len(found.lines))
-    return dict(found.numbers)
+    assert {name: number for name, number in sums.items() if number} == answer.numbers
+    assert (answer.difference, answer.reason, answer.count) == ({}, "", len(answer.lines))
+    return dict(answer.numbers)
 
 
 @pytest.mark.parametrize("event", [SALE, CLICK], ids=["one by one", "packed"])
@@ -68,10 +68,10 @@ def test_an_erased_event_that_stays_counted_is_a_difference(event: Event) -> Non
         counters.accept_many(event, [sale(1), sale(2)])
         counters.erase(event, {"id": "s1"}, counts="keep")
         counters.accept(event, sale(3))
-        found = counters.explain(shops, {"shop": "a"}, scan=True)
-        assert found.numbers == {"sales": 3, "taken": 15}
-        assert (found.count, found.difference) == (2, {"sales": 1, "taken": 5})
-        assert found.reason == UNEXPLAINED
+        answer = counters.explain(shops, {"shop": "a"}, scan=True)
+        assert answer.numbers == {"sales": 3, "taken": 15}
+        assert (answer.count, answer.difference) == (2, {"sales": 1, "taken": 5})
+        assert answer.reason == UNEXPLAINED
 
 
 @pytest.mark.parametrize("amount", [-3, 2])
@@ -79,10 +79,10 @@ def test_a_group_that_was_changed_by_hand_shows_exactly_that_as_a_difference(amo
     with counters_in_memory([SHOPS], now=NOW) as counters:
         counters.accept_many(SALE, [sale(1), sale(2)])
         counters._counting.spoil(SHOPS, "sales", amount, shop="a")
-        found = counters.explain(SHOPS, shop="a")
-        assert found.difference == {"sales": amount}
-        assert found.numbers["sales"] == 2 + amount
-        assert found.reason == UNEXPLAINED
+        answer = counters.explain(SHOPS, shop="a")
+        assert answer.difference == {"sales": amount}
+        assert answer.numbers["sales"] == 2 + amount
+        assert answer.reason == UNEXPLAINED
 
 
 def test_rows_of_packed_events_that_were_taken_back_stand_with_what_took_them_back() -> None:
@@ -91,10 +91,10 @@ def test_rows_of_packed_events_that_were_taken_back_stand_with_what_took_them_ba
         counters.accept_many(CLICK, [sale(1), sale(2), sale(11), sale(1, shop="b")])
         counters.retract(CLICK, sale(11))
         counters.retract(CLICK, sale(30))
-        found = counters.explain(clicks, ad="a")
-        assert found.numbers == {"clicks": 2, "paid": 10}
-        assert sorted(line.adds["clicks"] for line in found.lines) == [-1, 1, 1, 1]
-        assert not found.difference
+        answer = counters.explain(clicks, ad="a")
+        assert answer.numbers == {"clicks": 2, "paid": 10}
+        assert sorted(line.adds["clicks"] for line in answer.lines) == [-1, 1, 1, 1]
+        assert not answer.difference
 
 
 def test_events_that_where_leaves_out_are_no_lines_and_those_that_wait_are_a_difference() -> None:
@@ -104,9 +104,9 @@ def test_events_that_where_leaves_out_are_no_lines_and_those_that_wait_are_a_dif
         counters.accept_many(SALE, [sale(1), sale(2, 10), sale(3, "free"), sale(0, 10)])
         assert [line.key["id"] for line in counters.explain(BIG, shop="a").lines] == ["s2", "s0"]
         assert [line.key["id"] for line in counters.explain(SHOPS, shop="a").lines] == ["s2", "s1", "s0", "s-20"]
-        found = counters.explain(pace, {"shop": "a"}, start=NOW - HOUR, end=NOW + 2 * HOUR)
-        assert (found.numbers, found.count, found.difference) == ({"total": 4}, 5, {"total": -1})
-        assert found.reason == UNEXPLAINED
+        answer = counters.explain(pace, {"shop": "a"}, start=NOW - HOUR, end=NOW + 2 * HOUR)
+        assert (answer.numbers, answer.count, answer.difference) == ({"total": 4}, 5, {"total": -1})
+        assert answer.reason == UNEXPLAINED
 
 
 def test_a_chunk_that_cannot_be_read_is_no_line_and_hides_no_other() -> None:
@@ -126,8 +126,8 @@ def test_a_group_that_is_over_shows_what_it_counted_in_time() -> None:
         counters.clock.advance(timedelta(days=3))
         assert adds_up(counters, daily, {"shop": "a", "time:day": "2026-11-20"}) == {"n": 1}
         counters.accept(SALE, sale(2))
-        found = counters.explain(daily, {"shop": "a", "time:day": "2026-11-20"})
-        assert (found.numbers, found.difference) == ({"n": 1}, {"n": -1})
+        answer = counters.explain(daily, {"shop": "a", "time:day": "2026-11-20"})
+        assert (answer.numbers, answer.difference) == ({"n": 1}, {"n": -1})
 
 
 def test_a_line_has_the_key_of_an_event_a_group_or_an_item_and_adds_something() -> None:
@@ -138,9 +138,9 @@ def test_a_line_has_the_key_of_an_event_a_group_or_an_item_and_adds_something() 
         counters.accept_many(SALE, [sale(2000), sale(2)])
         counters.increment(STOCK, {"shop": "a"}, amount=3)
         counters.table.put_item(Item={"pk": "T#1", "sk": "#", "ticket": True})
-        found = [counters.explain(declared, {}, scan=True).lines for declared in (shelves, tickets, paid)]
+        answers = [counters.explain(declared, {}, scan=True).lines for declared in (shelves, tickets, paid)]
     event = {name: str(sale(2)[name]) for name in ("shop", "time", "id")}
-    assert [[line.key for line in lines] for lines in found] == [[{"shop": "a"}], [{"pk": "T#1", "sk": "#"}], [event]]
+    assert [[line.key for line in lines] for lines in answers] == [[{"shop": "a"}], [{"pk": "T#1", "sk": "#"}], [event]]
 
 
 def test_a_window_is_explained_over_the_last_day_unless_a_span_is_given() -> None:
@@ -159,9 +159,9 @@ def test_a_window_is_explained_over_the_last_day_unless_a_span_is_given() -> Non
 def test_the_first_lines_are_shown_and_all_add_up() -> None:
     with counters_in_memory([SHOPS], now=NOW) as counters:
         counters.accept_many(SALE, [sale(number) for number in range(9)])
-        found = counters.explain(SHOPS, limit=2, shop="a")
-        assert ([line.key["id"] for line in found.lines], found.count) == (["s8", "s7"], 9)
-        assert (found.numbers, found.difference) == ({"sales": 9, "taken": 45}, {})
+        answer = counters.explain(SHOPS, limit=2, shop="a")
+        assert ([line.key["id"] for line in answer.lines], answer.count) == (["s8", "s7"], 9)
+        assert (answer.numbers, answer.difference) == ({"sales": 9, "taken": 45}, {})
         none = counters.explain(SHOPS, limit=0, shop="a")
         assert (none.lines, none.count, none.difference) == ([], 9, {})
 
@@ -189,15 +189,15 @@ def test_every_kind_of_declaration_adds_up_whatever_has_happened(seed: int) -> N
     with counters_in_memory([*EVERYTHING, STOCK], now=NOW, seed=seed) as counters:
         for _ in range(40):
             number, shop = draw.randrange(12), draw.choice("ab")
-            one = sale(number, draw.randint(1, 40), shop=shop, revision=draw.randint(1, 5))
-            one |= {"buyer": draw.choice("xyz"), "tags": draw.sample(["r", "g", "b"], draw.randint(0, 3))}
+            event = sale(number, draw.randint(1, 40), shop=shop, revision=draw.randint(1, 5))
+            event |= {"buyer": draw.choice("xyz"), "tags": draw.sample(["r", "g", "b"], draw.randint(0, 3))}
             act = draw.random()
             if act < 0.7:
-                counters.accept(SALE, one)
+                counters.accept(SALE, event)
             elif act < 0.8:
-                counters.record_once(SALE, one, [SHOPS])
+                counters.record_once(SALE, event, [SHOPS])
             elif act < 0.9:
-                counters.retract(SALE, one)
+                counters.retract(SALE, event)
             else:
                 counters.increment(STOCK, shop=shop, amount=draw.randint(-2, 3))
         for declaration in EVERYTHING:
@@ -209,8 +209,8 @@ def compare(counters: CountersInMemory, declaration: Any) -> None:
     span = {"start": NOW - timedelta(hours=1), "end": NOW + timedelta(minutes=1)}
     more: dict[str, Any] = span if isinstance(declaration, Window) else {}
     fields = getattr(declaration, "fields", ("shop",))
-    given = {"shop": "ab", "buyer": "xyz", "tags[]": "rgb", "time:day": ["2026-11-20"]}
-    for texts in product(*map(given.__getitem__, fields)):
+    choices = {"shop": "ab", "buyer": "xyz", "tags[]": "rgb", "time:day": ["2026-11-20"]}
+    for texts in product(*map(choices.__getitem__, fields)):
         values = dict(zip(fields, texts, strict=True))
         numbers = adds_up(counters, declaration, values, **more)
         if isinstance(declaration, Window):
@@ -269,40 +269,40 @@ LEVEL = Aggregate("level", SALE, by=("shop", "id"), n=Count())
 
 
 @pytest.mark.parametrize(
-    ("declared", "asked", "message"),
+    ("declared", "arguments", "message"),
     [
         (SHOPS, {"start": NOW, "end": NOW + HOUR}, "expected None: 'shops' is no Window"),
         (RECENT, {"start": NOW, "end": NOW}, "expected a moment after start"),
         (RECENT, {"start": NOW.replace(tzinfo=None), "end": NOW}, "expected a datetime with a time zone"),
         (RECENT, {"start": NOW - 8 * 24 * HOUR, "end": NOW}, "'recent' retains no more"),
-        *((each, {}, "expected an Aggregate of events or items, Window, Dis") for each in (SALE, "level", STOCK)),
+        *((value, {}, "expected an Aggregate of events or items, Window, Dis") for value in (SALE, "level", STOCK)),
         (LEVEL, {}, "id=None: expected a value for"),
         (SHOPS, {"scan": "no"}, "invalid scan='no'"),
         *((SHOPS, {"limit": limit}, "invalid limit=") for limit in (None, "3", 1.5, -1, True)),
     ],
 )
-def test_what_no_group_can_have_is_refused(declared: Any, asked: dict[str, Any], message: str) -> None:
+def test_what_no_group_can_have_is_refused(declared: Any, arguments: dict[str, Any], message: str) -> None:
     refused = pytest.raises(InvalidArgumentError, match=re.escape(message))
     with counters_in_memory([SHOPS, RECENT, LEVEL], now=NOW) as counters, refused:
-        counters.explain(declared, **{"shop": "a", **asked})
+        counters.explain(declared, **{"shop": "a", **arguments})
 
 
 def test_memory_is_bounded_however_many_events_a_scan_finds() -> None:
     site = Aggregate("site", SALE, taken=Sum("price"))
     with counters_in_memory([site], now=NOW) as counters:
         counters.accept(SALE, sale(1))
-        [item] = [one for one in counters.client.scan(TableName="counters")["Items"] if one["_type"] == {"S": "sale"}]
+        [item] = [row for row in counters.client.scan(TableName="counters")["Items"] if row["_type"] == {"S": "sale"}]
         more = ({"Items": [{**item, "id": {"S": f"{page}-{n:07}"}} for n in range(10)]} for page in range(100))
         client: Any = counters._table.client
         paginator, scanner = client.get_paginator, SimpleNamespace(paginate=lambda **_: more)
         client.get_paginator = lambda name: scanner if name == "scan" else paginator(name)
         tracemalloc.start()
         try:
-            found = counters.explain(site, scan=True, limit=10)
+            answer = counters.explain(site, scan=True, limit=10)
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-    assert (found.count, len(found.lines), found.difference) == (1000, 10, {"taken": 5 - 1000 * 5})
+    assert (answer.count, len(answer.lines), answer.difference) == (1000, 10, {"taken": 5 - 1000 * 5})
     # A third of what all lines take.
     assert peak < 300_000
 
@@ -310,16 +310,16 @@ def test_memory_is_bounded_however_many_events_a_scan_finds() -> None:
 def meanwhile(counters: CountersInMemory, change: Callable[[], Any], *, ahead: bool = True) -> None:
     """Have something happen once, before or after the Query of the events."""
     memory: Any = counters._memory
-    asked = memory.query
+    method = memory.query
 
     def query(**request: Any) -> Any:
         if "sale" not in repr(request):
-            return asked(**request)
-        memory.query = asked
+            return method(**request)
+        memory.query = method
         if ahead:
             change()
-            return asked(**request)
-        answer = asked(**request)
+            return method(**request)
+        answer = method(**request)
         change()
         return answer
 
@@ -340,9 +340,9 @@ def test_a_change_between_the_reads_is_a_difference(change: Callable[[Any], Any]
     with counters_in_memory([SHOPS], now=NOW) as counters:
         counters.accept_many(SALE, [sale(1), sale(2)])
         meanwhile(counters, lambda: change(counters), ahead=False)
-        found = counters.explain(SHOPS, shop="a")
-        assert found.count == 2
-        assert (bool(found.difference), found.reason) == (True, UNEXPLAINED)
+        answer = counters.explain(SHOPS, shop="a")
+        assert answer.count == 2
+        assert (bool(answer.difference), answer.reason) == (True, UNEXPLAINED)
         assert counters.explain(SHOPS, shop="a").difference == {}
 
 
@@ -350,5 +350,5 @@ def test_a_change_that_both_the_lines_and_the_last_read_show_is_no_difference() 
     with counters_in_memory([SHOPS], now=NOW) as counters:
         counters.accept(SALE, sale(1))
         meanwhile(counters, lambda: counters.accept(SALE, sale(2)))
-        found = counters.explain(SHOPS, shop="a")
-        assert (found.numbers, found.count, found.difference) == ({"sales": 2, "taken": 10}, 2, {})
+        answer = counters.explain(SHOPS, shop="a")
+        assert (answer.numbers, answer.count, answer.difference) == ({"sales": 2, "taken": 10}, 2, {})

@@ -76,7 +76,7 @@ def test_queries_are_as_consistent_as_asked(
     counters: Counters, queries: list[dict[str, Any]], read: str, consistent: bool
 ) -> None:
     READS[read](counters, consistent)
-    assert {one["ConsistentRead"] for one in queries if not _of_bookkeeping(one)} == {consistent}
+    assert {request["ConsistentRead"] for request in queries if not _of_bookkeeping(request)} == {consistent}
 
 
 @pytest.mark.parametrize("consistent", [True, False])
@@ -94,7 +94,7 @@ def test_answers_over_http_are_as_consistent_as_asked(
 ) -> None:
     resources = CountResources(counters, [VIEWS, USAGE, VIEW, HIT])
     resources.read(name, f"{query}&consistent={str(consistent).lower()}", resource=resource)
-    assert {one["ConsistentRead"] for one in queries if not _of_bookkeeping(one)} == {consistent}
+    assert {request["ConsistentRead"] for request in queries if not _of_bookkeeping(request)} == {consistent}
 
 
 def test_a_page_of_packed_events_begins_where_the_one_before_ended(
@@ -106,7 +106,7 @@ def test_a_page_of_packed_events_begins_where_the_one_before_ended(
     all_of_it = len(queries)
     queries.clear()
     resources.read("hit", f"{span}&next={Position(int(NOW.timestamp()) - 1, '', '').token}", resource="events")
-    assert sum(not _of_bookkeeping(one) for one in queries) == 1 < all_of_it
+    assert sum(not _of_bookkeeping(request) for request in queries) == 1 < all_of_it
 
 
 def _aggregate(name: str, sk: str, pk: str = "PAGE#{page}", write_shards: int = 1) -> Aggregate:
@@ -124,11 +124,11 @@ def _viewed(*declared: Any, users: tuple[str, ...] = ("ann", "bob")) -> World:
 def test_all_keys_of_a_prefix_are_read_and_no_others(pk: str, sk: str) -> None:
     # No segment of another item's key can be equal to that of a key that begins with a field: it has a single segment.
     users = ("", " ", "!", "é", "\x00", "zoe", "\U0010ffff")
-    one, two = _aggregate("one", sk, pk), _aggregate("two", "A#M#{word}#{user}")
-    bench = _viewed(one, two, users=users)
-    key = one._pk_template.render({"page": "home"}), one._sk_template.render({"word": "foreign"})
+    aggregate, other = _aggregate("one", sk, pk), _aggregate("two", "A#M#{word}#{user}")
+    bench = _viewed(aggregate, other, users=users)
+    key = aggregate._pk_template.render({"page": "home"}), aggregate._sk_template.render({"word": "foreign"})
     bench.table.put_item(TableName=bench.table.name, Item={"pk": {"S": key[0]}, "sk": {"S": key[1]}})
-    assert {group.values["word"] for group in bench.counters.groups(one, {"page": "home"})} == {*users}
+    assert {group.values["word"] for group in bench.counters.groups(aggregate, {"page": "home"})} == {*users}
 
 
 def test_members_of_a_distinct_count_are_not_read_with_it() -> None:
@@ -205,7 +205,7 @@ def _groups(count: int) -> list[tuple[Aggregate, dict[str, object]]]:
 
 
 @pytest.mark.parametrize(
-    ("asked", "most", "keys", "pauses"),
+    ("pairs", "most", "keys", "pauses"),
     [
         (_groups(10), 4, [2, 6, 10], 2),
         (_groups(250), 100, [50, 100, 100], 0),
@@ -214,13 +214,13 @@ def _groups(count: int) -> list[tuple[Aggregate, dict[str, object]]]:
     ],
     ids=["left unprocessed", "more than a call takes", "asked for twice", "none"],
 )
-def test_each_key_is_asked_for_until_it_is_read(asked: list[Any], most: int, keys: list[int], pauses: int) -> None:
+def test_each_key_is_asked_for_until_it_is_read(pairs: list[Any], most: int, keys: list[int], pauses: int) -> None:
     client = ScriptedClient(batch_get_item=[lambda arguments: _answer(arguments, most)] * 3)
     noted: list[float] = []
 
-    groups = _Reads(scripted_table(client, noted)).get_many(asked, consistent=False)
+    groups = _Reads(scripted_table(client, noted)).get_many(pairs, consistent=False)
 
-    assert [str(group.measures["n"]) for group in groups] == [values["url"] for _, values in asked]
+    assert [str(group.measures["n"]) for group in groups] == [values["url"] for _, values in pairs]
     assert sorted(len(arguments["RequestItems"]["table"]["Keys"]) for _, arguments in client.calls) == keys
     assert len(noted) == pauses
 

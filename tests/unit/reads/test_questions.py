@@ -36,15 +36,15 @@ def _utc(*parts: int) -> datetime:
     return datetime(*parts, tzinfo=UTC)  # type: ignore[misc,arg-type]
 
 
-def _written(window: Window, *happened: datetime | tuple[datetime, Number], now: datetime | None = None) -> Buckets:
+def _buckets(window: Window, *happened: datetime | tuple[datetime, Number], now: datetime | None = None) -> Buckets:
     buckets = Buckets((now or _utc(2026, 11, 20, 10, 30, 30)).timestamp())
-    pairs = [each if isinstance(each, tuple) else (each, 1) for each in happened]
+    pairs = [entry if isinstance(entry, tuple) else (entry, 1) for entry in happened]
     buckets.write(fold(window, [(int(moment.timestamp()), number) for moment, number in pairs]))
     return buckets
 
 
 def test_a_month_begins_on_its_anchor() -> None:
-    jobs = _written(JOBS, _utc(2026, 9, 29), _utc(2026, 9, 30), _utc(2026, 11, 15)).counters.window(JOBS, _C)
+    jobs = _buckets(JOBS, _utc(2026, 9, 29), _utc(2026, 9, 30), _utc(2026, 11, 15)).counters.window(JOBS, _C)
     november = [jobs.calendar("month", anchor=anchor, as_of=_utc(2026, 11, 20)).count for anchor in (15, 16)]
     assert november == [1, 0]
     months = jobs.series(_utc(2026, 8, 31), _utc(2026, 11, 3), step="month", anchor=30)
@@ -65,18 +65,18 @@ def test_a_month_begins_on_its_anchor() -> None:
     ],
 )
 def test_a_day_begins_once_and_when_its_clocks_do(zone: str, as_of: datetime, start: datetime) -> None:
-    assert _written(JOBS).counters.window(JOBS, _C).calendar("day", tz=zone, as_of=as_of).start == start
+    assert _buckets(JOBS).counters.window(JOBS, _C).calendar("day", tz=zone, as_of=as_of).start == start
 
 
 def test_a_day_that_a_zone_skipped_has_no_step() -> None:
     start, end = (_utc(2011, 12, day, 10) for day in (29, 31))
-    days = _written(JOBS).counters.window(JOBS, _C).series(start, end, step="day", tz="Pacific/Apia")
+    days = _buckets(JOBS).counters.window(JOBS, _C).series(start, end, step="day", tz="Pacific/Apia")
     assert [day.start for day in days] == [_utc(2011, 12, 29, 10), _utc(2011, 12, 30, 10)]
 
 
 def test_a_series_is_read_from_the_coarsest_tier_that_separates_its_steps() -> None:
     year = replace(JOBS, longest=timedelta(days=366))
-    counters = (buckets := _written(year)).counters
+    counters = (buckets := _buckets(year)).counters
     counters.window(year, _C).series(_utc(2025, 1, 1), _utc(2026, 1, 1), step="month")
     [query] = buckets.queries
 
@@ -93,7 +93,7 @@ def test_a_series_costs_no_more_than_its_steps_one_by_one(hours: int) -> None:
 
 
 def test_a_series_of_too_many_steps_is_refused_before_anything_is_read() -> None:
-    buckets = _written(JOBS)
+    buckets = _buckets(JOBS)
     steps: list[Any] = [timedelta(minutes=1), "hour"]
     for step in steps:
         with pytest.raises(InvalidArgumentError, match=r"^invalid step=.*10000"):
@@ -101,7 +101,7 @@ def test_a_series_of_too_many_steps_is_refused_before_anything_is_read() -> None
     assert buckets.queries == []
     daily = replace(JOBS, precision=_DAY)
     with pytest.raises(InvalidArgumentError, match=r"^invalid step='hour'"):
-        _written(daily).counters.window(daily, _C).series(_utc(2026, 1, 1), _utc(2026, 1, 2), step="hour")
+        _buckets(daily).counters.window(daily, _C).series(_utc(2026, 1, 1), _utc(2026, 1, 2), step="hour")
 
 
 _START, _END = _utc(2026, 1, 1), _utc(2026, 1, 2)
@@ -125,12 +125,12 @@ def test_a_wrong_argument_is_refused_by_name(
 ) -> None:
     for value in values:
         with pytest.raises(InvalidArgumentError, match=f"^invalid {name}=.*{message}"):
-            getattr(_written(JOBS).counters.window(JOBS, _C), method)(*others, **{name: value})
+            getattr(_buckets(JOBS).counters.window(JOBS, _C), method)(*others, **{name: value})
 
 
 @pytest.mark.parametrize("last", [0 * _DAY, -_DAY, 1.5 * _MINUTE, _MINUTE + _TICK, 5, None])
 def test_a_wrong_span_is_refused(last: Any) -> None:
-    jobs = _written(JOBS).counters.window(JOBS, _C)
+    jobs = _buckets(JOBS).counters.window(JOBS, _C)
     with pytest.raises(InvalidArgumentError, match=r"^invalid last="):
         jobs.last(last)
     with pytest.raises(InvalidArgumentError, match="years 1 to 9999"):
@@ -138,15 +138,15 @@ def test_a_wrong_span_is_refused(last: Any) -> None:
 
 
 def test_longer_than_retained_is_an_error_that_says_so() -> None:
-    kept = replace(JOBS, retention=timedelta(hours=25))
-    counters = _written(kept).counters
+    window = replace(JOBS, retention=timedelta(hours=25))
+    counters = _buckets(window).counters
 
-    assert counters.window(kept, _C).last(timedelta(hours=25)).count == 0
+    assert counters.window(window, _C).last(timedelta(hours=25)).count == 0
     asks: list[Any] = [
-        lambda: counters.window(kept, _C).last(timedelta(hours=25, minutes=1)),
-        lambda: counters.window(kept, _C).last(timedelta(hours=1), as_of=_utc(2026, 11, 1)),
-        lambda: counters.window(kept, _C).calendar("week"),
-        lambda: counters.window(kept, _C).series(_utc(2026, 11, 1), _utc(2026, 11, 2), step="hour"),
+        lambda: counters.window(window, _C).last(timedelta(hours=25, minutes=1)),
+        lambda: counters.window(window, _C).last(timedelta(hours=1), as_of=_utc(2026, 11, 1)),
+        lambda: counters.window(window, _C).calendar("week"),
+        lambda: counters.window(window, _C).series(_utc(2026, 11, 1), _utc(2026, 11, 2), step="hour"),
     ]
     for ask in asks:
         with pytest.raises(InvalidArgumentError, match=r"'jobs' retains no more"):
@@ -156,7 +156,7 @@ def test_longer_than_retained_is_an_error_that_says_so() -> None:
 def test_sums_are_exact() -> None:
     paid = replace(JOBS, measure=Sum("amount"))
     at = _utc(2026, 11, 20, 1)
-    buckets = _written(paid, (at, Decimal("0.1")), (at, Decimal("0.2")), (at, -5), (at, Decimal("1E-30")))
+    buckets = _buckets(paid, (at, Decimal("0.1")), (at, Decimal("0.2")), (at, -5), (at, Decimal("1E-30")))
 
     answer = buckets.counters.window(paid, _C).last(_DAY).count
     assert answer == Decimal("-4.699999999999999999999999999999")
@@ -186,10 +186,10 @@ def test_a_period_is_that_of_the_declared_calendar_unless_another_is_named() -> 
         assert _start(counters, PLAIN, "day") == datetime(2026, 11, 20, tzinfo=UTC)
         first, last = datetime(2026, 9, 20, tzinfo=UTC), datetime(2026, 11, 18, tzinfo=UTC)
         months = counters.window(OWN, customer="c", tz=ZONE).series(first, last, step="month")
-        assert [each.start.astimezone(local).day for each in months[1:]] == [15, 15]
+        assert [month.start.astimezone(local).day for month in months[1:]] == [15, 15]
         served, span = CountResources(counters, [BERLIN]), "start=2026-11-18T12:00:00Z&end=2026-11-19T12:00:00Z"
         days = served.read("berlin", f"customer=c&{span}&step=day", resource="series")["series"]
-        assert [each["start"] for each in days] == ["2026-11-18T12:00:00+00:00", "2026-11-18T23:00:00+00:00"]
+        assert [day["start"] for day in days] == ["2026-11-18T12:00:00+00:00", "2026-11-18T23:00:00+00:00"]
 
 
 def test_a_group_whose_field_names_no_time_zone_is_refused() -> None:
@@ -231,15 +231,15 @@ _PERCENTILES: Final = [
 _TIMED: Final[list[Declaration]] = [*_WINDOWS, *_ACTIVE, *_PERCENTILES]
 
 
-@pytest.mark.parametrize("declared", [pytest.param(each, id=each.name) for each in _TIMED])
+@pytest.mark.parametrize("declared", [pytest.param(declaration, id=declaration.name) for declaration in _TIMED])
 def test_a_span_is_answered_as_it_was_asked_for_or_refused(declared: Any) -> None:
     unit, most = declared.precision, 30 * declared.precision if isinstance(declared, ActiveMembers) else _MONTH
     with counters_in_memory(_TIMED, now=_SPANS_UNTIL) as counters:
         for number, name in _SPANS:
             span, reader = timedelta(**{name: number}), counters.window(declared)
             if 2 * unit <= span <= most and not span % unit:
-                found = reader.last(span)
-                assert (found.end - found.start, _SPANS_UNTIL - found.start >= span / 2) == (span, True)
+                answer = reader.last(span)
+                assert (answer.end - answer.start, _SPANS_UNTIL - answer.start >= span / 2) == (span, True)
             elif isinstance(declared, Percentiles) and span > most:
                 assert reader.last(span).end > _SPANS_UNTIL
             else:

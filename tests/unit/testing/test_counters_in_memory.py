@@ -91,11 +91,11 @@ def test_an_expired_item_stays_for_days_if_its_expiry_is_late(late: float) -> No
     teams, item = of_team(TASK), {"pk": "TASK#1", "sk": "TASK", "kind": "task", "team": "red", "points": 2}
     with simulated.counters_in_memory([teams], faults=Faults(late_expiry=late)) as counters:
         counters.table.put_item(Item={**item, "ttl": int(counters.clock()) + 60})
-        found = []
+        counts = []
         for passed in (timedelta(minutes=2), timedelta(days=2)):
             counters.clock.advance(passed)
-            found.append(int(counters.get(teams, team="red").measures["n"]))
-        assert found == [int(late), 0]
+            counts.append(int(counters.get(teams, team="red").measures["n"]))
+        assert counts == [int(late), 0]
 
 
 def test_a_leaderboard_is_read() -> None:
@@ -116,10 +116,10 @@ def test_crossings_are_returned_once_and_in_order(source: Items, make: Callable[
         for points in (4, 12, 0):
             key = {"pk": "TASK#1", "sk": "TASK"} if source is TASK else {"id": "1"}
             counters.table.put_item(Item={**key, "kind": "task", "team": "red", "points": points})
-        found = counters.crossings()
-    assert [(one["level"], one["direction"]) for one in found] == [(5, "up"), (10, "up"), (10, "down"), (5, "down")]
-    assert {(one["threshold"], one["group"]["team"]) for one in found} == {("goal", "red")}
-    assert [(one["old"], one["new"]) for one in found] == [(4, 12), (4, 12), (12, 0), (12, 0)]
+        rows = counters.crossings()
+    assert [(row["level"], row["direction"]) for row in rows] == [(5, "up"), (10, "up"), (10, "down"), (5, "down")]
+    assert {(row["threshold"], row["group"]["team"]) for row in rows} == {("goal", "red")}
+    assert [(row["old"], row["new"]) for row in rows] == [(4, 12), (4, 12), (12, 0), (12, 0)]
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -132,7 +132,7 @@ def test_what_is_over_a_counter_counts_its_groups(make: Callable[..., Any]) -> N
         assert counters.get(shops, shop="a").measures == {"left": 1, "kinds": 1}
         counters.reset(stock, shop="a", sku="x")
         assert counters.get(shops, shop="a").measures == {"left": 0, "kinds": 0}
-        assert {(one["group"]["sku"], one["level"]) for one in counters.crossings()} == {("x", 2), ("y", 2)}
+        assert {(row["group"]["sku"], row["level"]) for row in counters.crossings()} == {("x", 2), ("y", 2)}
 
 
 def test_the_client_serves_code_that_takes_one() -> None:
@@ -169,8 +169,8 @@ def test_an_item_that_an_update_creates_is_counted_once() -> None:
 def test_a_transaction_that_is_refused_leaves_nothing_to_count() -> None:
     teams = of_team(TASK)
     with counters_in_memory([teams]) as counters:
-        taken, free = ({"pk": {"S": f"TASK#{number}"}, "sk": {"S": "TASK"}, "team": {"S": "red"}} for number in "12")
-        items = [{**item, "kind": {"S": "task"}, "points": {"N": "1"}} for item in (free, taken)]
+        conflict, free = ({"pk": {"S": f"TASK#{number}"}, "sk": {"S": "TASK"}, "team": {"S": "red"}} for number in "12")
+        items = [{**item, "kind": {"S": "task"}, "points": {"N": "1"}} for item in (free, conflict)]
         counters.client.put_item(TableName=counters.table_name, Item=items[1])
         puts = [
             {"Put": {"TableName": counters.table_name, "Item": item, "ConditionExpression": "attribute_not_exists(pk)"}}
@@ -191,20 +191,20 @@ def test_what_comes_after_a_transaction_that_is_refused_is_counted() -> None:
 
 
 def test_two_tables_of_counts_are_apart_and_writers_of_several_threads_lose_nothing() -> None:
-    with counters_in_memory([VIEWS]) as one, counters_in_memory([VIEWS]) as other, ThreadPoolExecutor(4) as pool:
-        outcomes = pool.map(lambda number: one.accept(VIEW, view(number)), range(20))
+    with counters_in_memory([VIEWS]) as counters, counters_in_memory([VIEWS]) as other, ThreadPoolExecutor(4) as pool:
+        outcomes = pool.map(lambda number: counters.accept(VIEW, view(number)), range(20))
         assert {outcome.status for outcome in outcomes} == {"accepted"}
         other.accept(VIEW, view())
-        assert [each.get(VIEWS, HOME).measures for each in (one, other)] == [{"views": 20}, {"views": 1}]
-        assert [line.adds for line in one.explain(VIEWS, url="/").lines] == [{"views": 1}] * 20
+        assert [table.get(VIEWS, HOME).measures for table in (counters, other)] == [{"views": 20}, {"views": 1}]
+        assert [line.adds for line in counters.explain(VIEWS, url="/").lines] == [{"views": 1}] * 20
 
 
 BAD = {"id": "1", "shop": "a", "price": "five", "revision": 1}
 
 
 def test_records_that_cannot_be_counted_fail_at_the_end_of_a_test_unless_it_fails_by_its_own_error() -> None:
-    said = pytest.raises(QuarantinedRecordsError, match=r"1 quarantined.*\n- taken: .*price")
-    with said as raised, counters_in_memory([TAKEN]) as counters:
+    refusal = pytest.raises(QuarantinedRecordsError, match=r"1 quarantined.*\n- taken: .*price")
+    with refusal as raised, counters_in_memory([TAKEN]) as counters:
         counters.accept(ORDER, BAD)
     assert [entry.names for entry in raised.value.entries] == [("taken",)]
     with pytest.raises(KeyError, match="accepted"), counters_in_memory([TAKEN]) as counters:
@@ -282,9 +282,9 @@ def test_the_plugin_loads_nothing_heavy() -> None:
 
 
 def test_an_increment_takes_the_floats_that_accept_takes() -> None:
-    taken = Counter("taken", by="shop")
-    with counters_in_memory([taken]) as counters:
-        assert counters.increment(taken, shop="a", amount=0.1) == {"taken": Decimal("0.1")}
-        assert counters.increment(taken, shop="a", amount={"taken": 0.5}) == {"taken": Decimal("0.6")}
+    counter = Counter("taken", by="shop")
+    with counters_in_memory([counter]) as counters:
+        assert counters.increment(counter, shop="a", amount=0.1) == {"taken": Decimal("0.1")}
+        assert counters.increment(counter, shop="a", amount={"taken": 0.5}) == {"taken": Decimal("0.6")}
         with pytest.raises(InvalidArgumentError, match="at most 15 digits"):
-            counters.increment(taken, shop="a", amount=0.1 + 0.2)
+            counters.increment(counter, shop="a", amount=0.1 + 0.2)

@@ -45,7 +45,7 @@ def test_the_events_of_a_person_are_erased(counters: CountersInMemory) -> None:
 
 
 @pytest.mark.parametrize(
-    ("operation", "request_", "said"),
+    ("operation", "request_", "message"),
     [
         ("get_item", {"key": KEY}, "Unknown parameter in input"),
         ("put_item", {"Item": {**KEY, "n": 1}}, "Invalid type for parameter Item.n"),
@@ -55,9 +55,9 @@ def test_the_events_of_a_person_are_erased(counters: CountersInMemory) -> None:
     ],
 )
 def test_requests_that_the_service_model_refuses_never_leave_the_client(
-    counters: CountersInMemory, operation: str, request_: dict[str, Any], said: str
+    counters: CountersInMemory, operation: str, request_: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ParamValidationError, match=said):
+    with pytest.raises(ParamValidationError, match=message):
         send(counters, operation, **request_)
 
 
@@ -70,7 +70,7 @@ def _puts(number: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("operation", "request_", "said"),
+    ("operation", "request_", "message"),
     [
         ("put_item", {"Item": KEY, "ReturnValues": "ALL_NEW"}, "ReturnValues can only be ALL_OLD or NONE"),
         ("put_item", {"Item": {**KEY, "n": {"S": "a", "N": "1"}}}, "more than one datatypes"),
@@ -84,9 +84,9 @@ def _puts(number: int) -> list[dict[str, Any]]:
     ],
 )
 def test_requests_that_dynamodb_refuses_are_refused(
-    counters: CountersInMemory, operation: str, request_: dict[str, Any], said: str
+    counters: CountersInMemory, operation: str, request_: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ClientError, match=said) as refused:
+    with pytest.raises(ClientError, match=message) as refused:
         send(counters, operation, **request_)
     assert refused.value.response["Error"]["Code"] == "ValidationException"
     assert send(counters, "scan", Select="COUNT")["Count"] <= 3, "checkpoints only"
@@ -119,9 +119,9 @@ def test_a_number_has_one_form() -> None:
 
 @pytest.fixture
 def client() -> MemoryDynamoDB:
-    made = MemoryDynamoDB(VirtualClock())
-    made.create("t", "pk", "sk")
-    return made
+    database = MemoryDynamoDB(VirtualClock())
+    database.create("t", "pk", "sk")
+    return database
 
 
 def test_a_kilobyte_is_a_unit_and_a_transaction_doubles(client: MemoryDynamoDB) -> None:
@@ -143,12 +143,12 @@ def test_a_change_that_is_none_gives_no_record(client: MemoryDynamoDB) -> None:
 def test_a_query_is_charged_by_what_it_finds(client: MemoryDynamoDB) -> None:
     for number in range(3):
         client.put_item(TableName="t", Item={"pk": {"S": "q"}, "sk": {"S": f"{number}"}, "x": {"S": "y" * 3000}})
-    found = client.query(
+    answer = client.query(
         TableName="t",
         KeyConditionExpression="pk = :pk AND sk BETWEEN :a AND :b",
         ExpressionAttributeValues={":pk": {"S": "q"}, ":a": {"S": "0"}, ":b": {"S": "1"}},
     )
-    assert found["Count"] == 2
+    assert answer["Count"] == 2
     assert client.usage.reads == 1.0
 
 

@@ -231,7 +231,7 @@ def test_an_older_version_is_a_repetition_and_another_payload_of_the_same_a_conf
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "is_same"),
+    ("payload", "other", "is_same"),
     [
         (1, Decimal("1.00"), True),
         ("1", 1, False),
@@ -248,8 +248,8 @@ def test_an_older_version_is_a_repetition_and_another_payload_of_the_same_a_conf
         (None, False, False),
     ],
 )
-def test_payloads_are_the_same_if_dynamodb_stores_them_alike(one: Any, other: Any, *, is_same: bool) -> None:
-    images = [typed_item(_ORDER, {"shop": "x", "id": 1, "value": value}) for value in (one, other)]
+def test_payloads_are_the_same_if_dynamodb_stores_them_alike(payload: Any, other: Any, *, is_same: bool) -> None:
+    images = [typed_item(_ORDER, {"shop": "x", "id": 1, "value": value}) for value in (payload, other)]
 
     assert differences(_ORDER, *images) == ([] if is_same else ["value"])
 
@@ -408,7 +408,7 @@ def test_an_event_that_is_there_is_a_duplicate_whatever_else_went_wrong() -> Non
     [("id", None), *(("bytes", value) for value in (None, "many", _RATIO)), ("at", "now"), ("at", 1_790_090_000)],
 )
 def test_an_event_that_cannot_be_counted_is_rejected_without_a_call(name: str, value: Any) -> None:
-    values = {key: each for key, each in {**_KEPT_VALUES, name: value}.items() if each is not None}
+    values = {key: item for key, item in {**_KEPT_VALUES, name: value}.items() if item is not None}
     table = scripted_table(ScriptedClient(), now=1_790_000_000)
     outcome = record_once(table, _KEPT_VIEW, values, [_KEPT_VIEWS, _RECENT])
 

@@ -167,16 +167,16 @@ def test_any_history_comes_to_what_a_dict_comes_to(history: list[tuple[str, int,
         if act == "retract":
             for sale in sales:
                 # Only the key decides which one is meant.
-                told = processes[index].retract(_SPREAD_SALE, {**sale, "note": "?"})
-                assert told == (there.get(_key(sale)) is not None)
+                result = processes[index].retract(_SPREAD_SALE, {**sale, "note": "?"})
+                assert result == (there.get(_key(sale)) is not None)
                 there[_key(sale)] = None
             continue
-        wanted = []
+        expected = []
         for sale in sales:
-            wanted.append("duplicate" if _key(sale) in there else "accepted")
+            expected.append("duplicate" if _key(sale) in there else "accepted")
             there.setdefault(_key(sale), sale)
         outcomes = processes[index].accept_many(_SPREAD_SALE, sales)
-        assert [outcome.status for outcome in outcomes] == wanted
+        assert [outcome.status for outcome in outcomes] == expected
 
     live = [sale for sale in there.values() if sale is not None]
     assert sorted(int(row["n"]["N"]) for row in _live(site)) == sorted(sale["n"] for sale in live)
@@ -270,11 +270,11 @@ def test_the_buckets_of_one_tenant_take_turns_with_those_of_others() -> None:
     flood = [world.view("flooder", number, earlier=60 * number) for number in range(100)]
     order: list[str] = []
 
-    def each(work: Any, keys: Any) -> list[Any]:
+    def loop(work: Any, keys: Any) -> list[Any]:
         order.extend(key.part for key in keys)
         return [work(key) for key in keys]
 
-    process._table.__dict__["each"] = each
+    process._table.__dict__["each"] = loop
     outcomes = process.accept_many(_OWN, [*flood, world.view("victim", 1)])
 
     assert {outcome.status for outcome in outcomes} == {"accepted"}

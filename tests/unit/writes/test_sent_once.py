@@ -71,7 +71,7 @@ class _Wire:
         self.client = make()
         self.client.meta.events.register("before-send.dynamodb", self._answer)
         self.faults: list[Any] = []
-        self.sent = 0
+        self.updates = 0
         self.before: Callable[[], object] = bool
         """Runs before the next update."""
         table = Table(self.memory.name, self.client, sleep=lambda _: None)
@@ -79,17 +79,17 @@ class _Wire:
         self.counters._table = table
 
     def _answer(self, request: Any, **_: Any) -> AWSResponse:
-        operation, asked = request.headers["X-Amz-Target"].decode().partition(".")[2], json.loads(request.body)
+        operation, arguments = request.headers["X-Amz-Target"].decode().partition(".")[2], json.loads(request.body)
         if operation != "UpdateItem":
-            return _response(200, self._done(operation, asked))
-        self.sent += 1
+            return _response(200, self._done(operation, arguments))
+        self.updates += 1
         before, self.before = self.before, bool
         before()
         fault = self.faults.pop(0) if self.faults else None
         if fault in _REFUSED.values():
             return _failed(fault)
         try:
-            answer = _response(200, self._done(operation, asked))
+            answer = _response(200, self._done(operation, arguments))
         except self.memory.exceptions.ConditionalCheckFailedException as error:
             return _response(400, {"__type": error.response["Error"]["Code"], "Item": error.response.get("Item", {})})
         if fault == _LOST["a damaged answer"]:
@@ -97,9 +97,9 @@ class _Wire:
             return answer
         return answer if fault is None else _failed(fault)
 
-    def _done(self, operation: str, asked: dict[str, Any]) -> Any:
+    def _done(self, operation: str, arguments: dict[str, Any]) -> Any:
         method = {"UpdateItem": "update_item", "GetItem": "get_item", "Query": "query"}[operation]
-        return getattr(self.memory, method)(**asked)
+        return getattr(self.memory, method)(**arguments)
 
     def count(self, counter: Counter = _SITE) -> Any:
         return Counters(self.memory.name, client=self.memory).get(counter, {}, consistent=True).measures  # type: ignore[arg-type]
@@ -128,13 +128,13 @@ def wire(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> _Wi
 
 
 @pytest.mark.parametrize("before", [[], [_REFUSED["throttled"]]], ids=["at once", "after a refusal"])
-@pytest.mark.parametrize("lost", _LOST)
-def test_an_increment_whose_answer_is_lost_is_not_sent_again(wire: _Wire, lost: str, before: list[Any]) -> None:
-    wire.faults = [*before, _LOST[lost]]
+@pytest.mark.parametrize("fault", _LOST)
+def test_an_increment_whose_answer_is_lost_is_not_sent_again(wire: _Wire, fault: str, before: list[Any]) -> None:
+    wire.faults = [*before, _LOST[fault]]
     with pytest.raises(UnavailableError, match=r"^may have been counted: the answer was lost: "):
         wire.counters.increment(_SITE, {}, amount=5)
 
-    assert (wire.sent, wire.count()) == (1 + len(before), {"n": 5})
+    assert (wire.updates, wire.count()) == (1 + len(before), {"n": 5})
     assert wire.counters.increment(_SITE, {}) == {"n": 6}
 
 
@@ -142,7 +142,7 @@ def test_an_increment_whose_answer_is_lost_is_not_sent_again(wire: _Wire, lost: 
 def test_an_increment_that_was_refused_is_sent_until_it_counts(wire: _Wire, refused: str) -> None:
     wire.faults = [_REFUSED[refused]] * 2
     assert wire.counters.increment(_SITE, {}, amount=5) == {"n": 5}
-    assert (wire.sent, wire.count()) == (3, {"n": 5})
+    assert (wire.updates, wire.count()) == (3, {"n": 5})
 
 
 @pytest.mark.parametrize("wire", ["its own"], indirect=True)
@@ -155,10 +155,10 @@ def test_an_increment_that_is_always_refused_was_not_counted(wire: _Wire) -> Non
 
 def test_a_reset_whose_answer_is_lost_says_what_it_was(wire: _Wire) -> None:
     wire.counters.increment(_SHOP, {}, amount={"n": 100, "sum": -7})
-    wire.faults, wire.sent = [_LOST["no answer"]], 0
+    wire.faults, wire.updates = [_LOST["no answer"]], 0
     with pytest.raises(UnavailableError, match=r"^may have been reset, from n=100, sum=-7: the answer was lost: "):
         wire.counters.reset(_SHOP, {})
-    assert (wire.sent, wire.count(_SHOP)) == (1, {"n": 0, "sum": 0})
+    assert (wire.updates, wire.count(_SHOP)) == (1, {"n": 0, "sum": 0})
 
 
 def test_a_reset_loses_no_increment_that_came_first(wire: _Wire) -> None:
@@ -172,18 +172,18 @@ def test_a_reset_loses_no_increment_that_came_first(wire: _Wire) -> None:
 
 def test_other_requests_of_the_client_are_sent_again(wire: _Wire) -> None:
     wire.counters.increment(_SITE, {})
-    wire.faults, wire.sent = [_LOST["no answer"]], 0
+    wire.faults, wire.updates = [_LOST["no answer"]], 0
     key = {"pk": {"S": "other"}, "sk": {"S": "other"}}
     wire.client.update_item(TableName=wire.memory.name, Key=key, UpdateExpression="SET n = sk")
-    assert wire.sent == 2
+    assert wire.updates == 2
 
 
 def test_what_no_repetition_mends_is_raised_as_it_is(wire: _Wire) -> None:
     wire.counters.increment(_SITE, {})
     wire.faults = [NoCredentialsError(), (400, "AccessDeniedException")]
     other = Counter("other", pk=_SITE.pk, sk=_SITE.sk, n=Count())
-    for error, said in ((NoCredentialsError, "credentials"), (ClientError, "AccessDenied")):
-        with pytest.raises(error, match=said):
+    for error, message in ((NoCredentialsError, "credentials"), (ClientError, "AccessDenied")):
+        with pytest.raises(error, match=message):
             wire.counters.increment(_SITE, {})
     with pytest.raises(InvalidArgumentError, match="expected 'site'"):
         wire.counters.increment(other, {})
