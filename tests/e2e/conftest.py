@@ -51,9 +51,9 @@ class Blog:
         return self._request(urllib.request.Request(self.url + path, data, headers, method=method))
 
     def views(self, url: str) -> int:
-        status, found = self.ask("v1/views", url=url)
-        assert status == 200, found
-        return int(found["measures"]["views"])
+        status, group = self.ask("v1/views", url=url)
+        assert status == 200, group
+        return int(group["measures"]["views"])
 
     def _request(self, request: str | urllib.request.Request) -> tuple[int, Any]:
         try:
@@ -108,6 +108,6 @@ def browser() -> Iterator[Browser]:
 def violations(page: Page) -> list[str]:
     # By the browser's own means: the page's policy lets no script in, not even this one.
     page.context.new_cdp_session(page).send("Runtime.evaluate", {"expression": AXE.read_text()})
-    found = page.evaluate("axe.run()")
-    assert len(found["passes"]) > 10
-    return [f"{one['impact']}: {one['id']}" for one in found["violations"]]
+    report = page.evaluate("axe.run()")
+    assert len(report["passes"]) > 10
+    return [f"{violation['impact']}: {violation['id']}" for violation in report["violations"]]

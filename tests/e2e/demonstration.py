@@ -74,8 +74,8 @@ class Run:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
             ended = self.process.poll() is not None
-            if found := re.search(pattern, file.read_text(), re.DOTALL | re.MULTILINE):
-                return found
+            if match := re.search(pattern, file.read_text(), re.DOTALL | re.MULTILINE):
+                return match
             assert not ended, f"it ended with status {self.process.returncode}:\n{self.errors.read_text()}"
             time.sleep(0.1)
         pytest.fail(f"{pattern!r} not printed in time:\n{self.errors.read_text()}")
@@ -97,15 +97,15 @@ class Run:
 
 
 def _processes_in(directory: Path) -> list[str]:
-    found = []
+    commands = []
     for link in Path("/proc").glob("[0-9]*/cwd"):
         try:
             if link.readlink().is_relative_to(directory):
-                found.append(link.with_name("cmdline").read_text().replace("\0", " "))
+                commands.append(link.with_name("cmdline").read_text().replace("\0", " "))
         except OSError:
             # It has ended meanwhile, or belongs to another user.
             continue
-    return found
+    return commands
 
 
 @contextmanager

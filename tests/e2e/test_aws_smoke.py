@@ -19,11 +19,11 @@ def test_the_smoke_test_is_as_expected_and_leaves_nothing() -> None:
         bootstrap(emulator)
         command = [sys.executable, "-m", "demo.aws_smoke", "--yes", "--patience", "120"]
         done = execute(command, cwd=PROJECT, env=emulator.environment())
-        told = done.stdout + done.stderr
-        assert done.returncode == 0, told
-        assert ", 0 differ, " in done.stdout, told
-        assert "as expected: views by page" in told
-        assert "skipped: shard ids of the checkpoints: the emulator" in told
+        output = done.stdout + done.stderr
+        assert done.returncode == 0, output
+        assert ", 0 differ, " in done.stdout, output
+        assert "as expected: views by page" in output
+        assert "skipped: shard ids of the checkpoints: the emulator" in output
         assert emulator.client("dynamodb").list_tables()["TableNames"] == []
         assert emulator.client("sqs").list_queues().get("QueueUrls", []) == []
         assert emulator.client("logs").describe_log_groups()["logGroups"] == []

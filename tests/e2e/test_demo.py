@@ -116,8 +116,8 @@ def test_events_are_taken_and_counted_once(blog: Blog) -> None:
     # Other tests count on the same blog.
     status, top = blog.ask("v1/views/top", limit="100")
     assert status == 200
-    assert ({"url": "/a#?&,é"}, 40) in [(one["values"], one["measures"]["views"]) for one in top["groups"]]
-    scores = [one["measures"]["views"] for one in top["groups"]]
+    assert ({"url": "/a#?&,é"}, 40) in [(group["values"], group["measures"]["views"]) for group in top["groups"]]
+    scores = [group["measures"]["views"] for group in top["groups"]]
     assert scores == sorted(scores, reverse=True)
     counted = blog.ask("v1/views_24h", url="/a#?&,é", last="24h")[1]
     assert counted["count"] == 40
@@ -138,9 +138,9 @@ def test_a_malformed_message_ends_in_the_dead_letter_queue_and_blocks_nothing(bl
     assert eventually(lambda: blog.views("/complete") == 1)
 
     def letters() -> int:
-        found = queues.get_queue_attributes(QueueUrl=dead, AttributeNames=["ApproximateNumberOfMessages"])
-        return int(found["Attributes"]["ApproximateNumberOfMessages"])
+        answer = queues.get_queue_attributes(QueueUrl=dead, AttributeNames=["ApproximateNumberOfMessages"])
+        return int(answer["Attributes"]["ApproximateNumberOfMessages"])
 
     assert eventually(lambda: letters() == 2)
-    found = queues.receive_message(QueueUrl=dead, MaxNumberOfMessages=10, MessageAttributeNames=["All"])["Messages"]
-    assert {name for letter in found for name in letter["MessageAttributes"]} == {"reason", "taken"}
+    messages = queues.receive_message(QueueUrl=dead, MaxNumberOfMessages=10, MessageAttributeNames=["All"])["Messages"]
+    assert {name for letter in messages for name in letter["MessageAttributes"]} == {"reason", "taken"}

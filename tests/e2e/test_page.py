@@ -48,10 +48,10 @@ def views(now: datetime) -> list[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def visited(blog: Blog) -> Blog:
-    sent = views(datetime.now(UTC))
-    for start in range(0, len(sent), 500):
-        assert blog.post(sent[start : start + 500])[0] == 202
-    expected = [sum(view["url"] == f"/blog/{page}" for view in sent) for page in PAGES]
+    events = views(datetime.now(UTC))
+    for start in range(0, len(events), 500):
+        assert blog.post(events[start : start + 500])[0] == 202
+    expected = [sum(view["url"] == f"/blog/{page}" for view in events) for page in PAGES]
     assert eventually(lambda: [blog.views(f"/blog/{page}") for page in PAGES] == expected)
     return blog
 
@@ -114,7 +114,7 @@ def open_live(page: Page, blog: Blog) -> None:
 
 def top(blog: Blog) -> list[tuple[str, str]]:
     ranked = blog.ask("v1/views/top", limit="10")[1]["groups"]
-    return [(one["values"]["url"], f"{one['measures']['views']:,}") for one in ranked]
+    return [(group["values"]["url"], f"{group['measures']['views']:,}") for group in ranked]
 
 
 def rank(page: Page, views: dict[str, int]) -> None:
@@ -142,10 +142,10 @@ def test_the_page_fits_and_is_accessible(visited: Blog, page: Page, look: str) -
 
 @pytest.mark.parametrize("look", EVERY_LOOK)
 def test_the_page_is_right_alive_and_quiet(visited: Blog, page: Page, look: str) -> None:
-    said, asked = list[str](), list[str]()
-    page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
-    page.on("pageerror", lambda error: said.append(f"error: {error}"))
-    page.on("request", lambda request: asked.append(request.url))
+    messages, urls = list[str](), list[str]()
+    page.on("console", lambda message: messages.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: messages.append(f"error: {error}"))
+    page.on("request", lambda request: urls.append(request.url))
     before = total(visited)
     # Once at the page's own pace.
     (page if look == "light" else hurried(page)).goto(visited.url)
@@ -169,8 +169,8 @@ def test_the_page_is_right_alive_and_quiet(visited: Blog, page: Page, look: str)
     # One page's name may begin another's: the pressed row says which one is shown.
     assert eventually(lambda: page.locator("#top button[aria-pressed=true]").inner_text() == last)
     wait_for(page, "#group", last)
-    assert said == []
-    assert [url for url in asked if not url.startswith((visited.url, "data:"))] == []
+    assert messages == []
+    assert [url for url in urls if not url.startswith((visited.url, "data:"))] == []
 
 
 def test_a_keyboard_is_enough(visited: Blog, page: Page) -> None:
@@ -188,8 +188,8 @@ def test_a_keyboard_is_enough(visited: Blog, page: Page) -> None:
     page.keyboard.press("Enter")
     wait_for(page, "#group", name)
     # Each refresh rebuilds the rows; the focus stays where it was.
-    shown = page.locator("#updated-at").inner_text()
-    assert eventually(lambda: page.locator("#updated-at").inner_text() != shown)
+    stamp = page.locator("#updated-at").inner_text()
+    assert eventually(lambda: page.locator("#updated-at").inner_text() != stamp)
     assert page.evaluate("document.activeElement.textContent") == name
     assert page.locator("#top button[aria-pressed=true]").inner_text() == name
 
@@ -287,18 +287,18 @@ def test_a_group_whose_window_cannot_be_asked_for_is_shown_without_it(
     first = f"/blog/{PAGES[0]}"
     rank(page, {leader: 2000, first: 7})
     page.route("**/v1/views_24h**refused**", lambda route: route.fulfill(status=status or 500))
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    urls: list[str] = []
+    page.on("request", lambda request: urls.append(request.url))
     open_live(page, visited)
     assert leader in page.locator("#top").inner_text()
     assert page.locator("#top button").all_inner_texts() == [first]
     assert (page.locator("#group").inner_text(), number(page, "#count")) == (first, last_day(visited, first))
-    shown = page.locator("#updated-at").inner_text()
-    assert eventually(lambda: page.locator("#updated-at").inner_text() != shown)
+    stamp = page.locator("#updated-at").inner_text()
+    assert eventually(lambda: page.locator("#updated-at").inner_text() != stamp)
     assert page.locator("#state").inner_text() == "Live"
     # Each is asked for once at most.
-    assert sum("refused" in url for url in asked) <= 2
-    assert not any(len(url) > 10_000 for url in asked)
+    assert sum("refused" in url for url in urls) <= 2
+    assert not any(len(url) > 10_000 for url in urls)
     assert violations(page) == []
 
 

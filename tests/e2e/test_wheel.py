@@ -95,8 +95,8 @@ def python(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def site_packages(home: Path) -> Path:
-    [found] = home.glob("lib/python*/site-packages")
-    return found
+    [directory] = home.glob("lib/python*/site-packages")
+    return directory
 
 
 def run(python: Path, program: str, directory: Path) -> str:
@@ -164,8 +164,8 @@ def test_wheels_hold_typed_packages_and_ask_for_what_they_import(python: Path) -
         [Requirement(text) for text in Distribution.at(next(packages.glob(f"{name}-*.dist-info"))).requires or ()]
         for name in ("dynamodb_counters", "cdk_dynamodb_counters")
     )
-    assert {each.name for each in of_library if not each.marker} == {"boto3", "tzdata"}
-    assert {each.name for each in of_constructs} == {"aws-cdk-lib", "constructs", "dynamodb-counters"}
+    assert {requirement.name for requirement in of_library if not requirement.marker} == {"boto3", "tzdata"}
+    assert {requirement.name for requirement in of_constructs} == {"aws-cdk-lib", "constructs", "dynamodb-counters"}
     for requirement in (*of_library, *of_constructs):
         if requirement.name != "dynamodb-counters":
             assert requirement.specifier.contains(version(requirement.name)), requirement

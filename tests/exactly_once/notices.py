@@ -33,7 +33,7 @@ class Bus:
         largest: int = LARGEST,
         is_lasting: Callable[[dict[str, Any]], bool] = lambda _: False,
     ) -> None:
-        self.taken: list[dict[str, Any]] = []
+        self.details: list[dict[str, Any]] = []
         self._rng, self._refuses, self._largest, self._is_lasting = rng, refuses, largest, is_lasting
 
     def put_events(self, Entries: list[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803
@@ -46,7 +46,7 @@ class Bus:
             if is_malformed(entry["Detail"], self._largest) or self._is_lasting(detail):
                 answers.append({"ErrorCode": "MalformedDetail", "ErrorMessage": "Detail is malformed."})
             else:
-                self.taken.append(detail)
+                self.details.append(detail)
                 answers.append({"EventId": "1"})
         return {"FailedEntryCount": 0, "Entries": answers}
 
@@ -62,13 +62,13 @@ class NotifierMapping:
 
     def deliver(self) -> bool:
         """Deliver a batch of each shard; return whether anything may be left. An answer may go unheard."""
-        begun, left = self._mapping.shards(), False
+        begun, has_more = self._mapping.shards(), False
         silent = {"eventbridge": lambda: self.bus, "add_metrics": DEFAULT, "logger": DEFAULT}
         for shard in begun:
             delivery = self._mapping.poll(shard, self._rng.choice(_BATCHES))
             if delivery is None:
                 continue
-            left = True
+            has_more = True
             records = list(filter(_is_crossing, delivery.records))
             with patch.multiple(notifier, **silent), patch.dict("os.environ", EVENT_BUS="default"):
                 answer = dict(notifier.handler({"Records": records}, LAMBDA_CONTEXT)) if records else {}
@@ -76,7 +76,7 @@ class NotifierMapping:
                 self._mapping.settle(delivery, answer)
             else:
                 self._mapping.fail(delivery)
-        return left or self._mapping.shards() != begun
+        return has_more or self._mapping.shards() != begun
 
 
 def _is_crossing(record: Record) -> bool:

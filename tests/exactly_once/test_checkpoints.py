@@ -54,7 +54,7 @@ def _sell(world: World, shard: str, **more: Any) -> Record:
         number = sum(1 for _ in world.table.items())
         world.counters.accept(SALE, {"shop": "x", "id": number, **more})
         for other in world.shards():
-            if other != shard and (found := world.records(other)) and _id(found[-1]) == number:
+            if other != shard and (records := world.records(other)) and _id(records[-1]) == number:
                 break
         else:
             return world.records(shard)[-1]
@@ -103,9 +103,9 @@ def test_no_zombie_however_late_meets_a_pruned_watermark(world: World) -> None:
     def slow(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
         if name == "update_item":
             at(began + LONGEST_INVOCATION - RESERVE)
-        return held.hold(name, send, request)
+        return client.hold(name, send, request)
 
-    held = HeldClient(world.table, "update_item")
+    client = HeldClient(world.table, "update_item")
     with pytest.raises(Crashed):
         world.end_window(batch, shard, world.process(HookedClient(world.table, slow), skew=-SKEW_SECONDS))
     landed = began + LONGEST_INVOCATION - RESERVE + LANDING_SECONDS
@@ -118,7 +118,7 @@ def test_no_zombie_however_late_meets_a_pruned_watermark(world: World) -> None:
         world.deliver(batch, shard, zombie)
     late.forget()
     at(landed)
-    held.land()
+    client.land()
     at(landed + FRESH - 1)
     with pytest.raises(Crashed):
         world.deliver(batch, shard, zombie)
@@ -236,8 +236,8 @@ def test_a_watermark_beyond_its_checkpoint_stays_as_long_as_a_run_may_read_it(wo
 
 def test_two_shards_of_one_digest_are_an_error(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("counters_lambda.counting.commit.shard_digest", lambda _: "same")
-    one, other, _ = world.shards()
-    _counted_and_checkpointed(world, one)
+    shard, other, _ = world.shards()
+    _counted_and_checkpointed(world, shard)
     with pytest.raises(CheckpointError, match="have the same digest"):
         world.deliver([_sell(world, other)], other)
 

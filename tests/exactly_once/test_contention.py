@@ -59,7 +59,7 @@ def _units(seed: int, refused: float, timeout: float) -> tuple[float, int]:
     before = world.table.usage.writes
     settings = Settings(batch_size=RECORDS, window_seconds=0, bisect=True)
     mapping = EventSourceMapping(world.table.stream, world.clock, settings)
-    while delivery := next((found for shard in mapping.shards() if (found := mapping.poll(shard))), None):
+    while delivery := next((batch for shard in mapping.shards() if (batch := mapping.poll(shard))), None):
         assert mapping.deliveries <= 100, f"seed {seed} does not end"
         deadline = world.clock() + timeout
         try:
@@ -102,7 +102,7 @@ def test_no_invocation_fails_as_a_limit_of_aws_throttles_it(groups: int, limits:
             ]
             while waiting:
                 outcomes = accept_many(throttled.reached(rng.random), SALE, waiting)
-                waiting = [event for event, given in zip(waiting, outcomes, strict=True) if given.status == "failed"]
+                waiting = [event for event, result in zip(waiting, outcomes, strict=True) if result.status == "failed"]
             threads.sleep(0.25)
 
     def serve(shard: str) -> None:
@@ -152,7 +152,7 @@ def _flooded(good: int, malformed: int) -> tuple[int, int, float]:
     before, last_good = world.table.usage.writes, 0
     settings = Settings(batch_size=1000, window_seconds=60, max_bytes=None, bisect=True)
     mapping = EventSourceMapping(world.table.stream, world.clock, settings)
-    while deliveries := [found for shard in mapping.shards() if (found := mapping.poll(shard))]:
+    while deliveries := [delivery for shard in mapping.shards() if (delivery := mapping.poll(shard))]:
         for delivery in deliveries:
             report = world.aggregator.handle(delivery.event)
             assert mapping.settle(delivery, {"state": report.state(delivery.event)}), "an invocation failed"
@@ -195,11 +195,11 @@ SOLD = Aggregate("sales", SALE, pk="SOLD", sk="ALL", measures={"n": Count()})
     ],
 )
 def test_a_message_comes_again_while_the_table_refuses_it(events: int, burst: dict[str, float]) -> None:
-    found = run(events=events, **burst)  # type: ignore[arg-type]
+    result = run(events=events, **burst)  # type: ignore[arg-type]
     accepted = 0 if "longest" in burst else events
-    dead = found["messages"] if "growing" in burst else events - accepted
-    assert (found["accepted"], found["events in the dead-letter queue"], found["expired"]) == (accepted, dead, 0)
-    assert found["receives per message"] > 1
+    dead = result["messages"] if "growing" in burst else events - accepted
+    assert (result["accepted"], result["events in the dead-letter queue"], result["expired"]) == (accepted, dead, 0)
+    assert result["receives per message"] > 1
 
 
 @pytest.mark.parametrize("late", [True, False])
@@ -245,8 +245,8 @@ def test_a_reset_takes_what_is_counted_meanwhile_and_nothing_that_another_reset_
     world, changed = World(both), list[Any]()
     increment(world.store, both, {}, {"n": 5})
     hook = once(["update_item"], lambda: changed.append(change(world.store, both, {})))
-    taken = reset(world.reached(HookedClient(world.table, hook)), both, {})
-    assert (changed, taken) in (([{"n": 5, "m": 0}], {"n": 0, "m": 0}), ([{"n": 5, "m": 3}], {"n": 5, "m": 3}))
+    values = reset(world.reached(HookedClient(world.table, hook)), both, {})
+    assert (changed, values) in (([{"n": 5, "m": 0}], {"n": 0, "m": 0}), ([{"n": 5, "m": 3}], {"n": 5, "m": 3}))
 
 
 @pytest.mark.parametrize("seed", range(scaled(30)))
@@ -254,7 +254,7 @@ def test_requests_whose_answers_are_lost_are_not_sent_again(seed: int) -> None:
     """Calls within calls: answers are lost, requests land at once or late, with others before and in between."""
     rng, world, late = random.Random(seed), World(_SITE), list[Callable[[], Any]]()
     budget, depth = [60], [0]
-    added, taken, may_be_added, may_be_taken = list[int](), list[int](), list[int](), list[int]()
+    added, resets, may_be_added, may_be_taken = list[int](), list[int](), list[int](), list[int]()
 
     def decide(operation: str) -> Fault:
         world.clock.advance(rng.choice((0, 0.001, 2)))
@@ -271,18 +271,18 @@ def test_requests_whose_answers_are_lost_are_not_sent_again(seed: int) -> None:
         depth[0] += 1
         try:
             if rng.random() < 0.2:
-                taken.append(reset(table, _SITE, {})["n"])
+                resets.append(reset(table, _SITE, {})["n"])
             else:
                 increment(table, _SITE, {}, 1)
                 added.append(1)
         except UnavailableError as error:
-            if lost := re.match(r"may have been (counted|reset, from n=(\d+))", str(error)):
-                (may_be_taken if lost[2] else may_be_added).append(int(lost[2] or 1))
+            if match := re.match(r"may have been (counted|reset, from n=(\d+))", str(error)):
+                (may_be_taken if match[2] else may_be_added).append(int(match[2] or 1))
         depth[0] -= 1
 
     client: Any = FaultyClient(world.table, decide, rng, late.append)
     table = Table(world.name, client, clock=world.clock, sleep=lambda _: None, jitter=rng.random)
     while budget[0] or late:
         act() if budget[0] else late.pop()()
-    found = sum(taken) + increment(world.store, _SITE, {}, 0)["n"]
-    assert sum(added) - sum(may_be_taken) <= found <= sum(added) + sum(may_be_added), f"seed {seed}"
+    total = sum(resets) + increment(world.store, _SITE, {}, 0)["n"]
+    assert sum(added) - sum(may_be_taken) <= total <= sum(added) + sum(may_be_added), f"seed {seed}"

@@ -21,7 +21,7 @@ from simulation.pairs.writers import Orders
 
 ROUNDS = scaled(1)
 SEED = 20_261_120
-DECLARED = tuple(each for name in ("orders", "bins", "busy", "ranked", "tags") for each in FAMILIES[name][0])
+DECLARED = tuple(part for name in ("orders", "bins", "busy", "ranked", "tags") for part in FAMILIES[name][0])
 
 
 def _environment(engine: DynamoDBLocal, backend: LocalBackend) -> dict[str, str]:
@@ -36,20 +36,20 @@ def _environment(engine: DynamoDBLocal, backend: LocalBackend) -> dict[str, str]
 def test_no_kill_makes_a_count_wrong(dynamodb_local_engine: DynamoDBLocal) -> None:
     rng = random.Random(SEED)
     backend = LocalBackend(dynamodb_local_engine)
-    orders, left = Orders(backend, rng, spoils=False), scaled(40)
+    orders, changes = Orders(backend, rng, spoils=False), scaled(40)
     mapping = EventSourceMapping(backend.stream, backend.clock, Settings(batch_size=40, bisect=True))
     process = HandlerProcess(_environment(dynamodb_local_engine, backend))
     usual = 0.2
     try:
         while True:
-            for _ in range(min(10, left)):
+            for _ in range(min(10, changes)):
                 orders.change()
-            left -= min(10, left)
+            changes -= min(10, changes)
             deliveries = [delivery for shard in mapping.shards() if (delivery := mapping.poll(shard))]
-            if not deliveries and not left:
+            if not deliveries and not changes:
                 if process.kills >= ROUNDS:
                     break
-                left = 50
+                changes = 50
             for delivery in deliveries:
                 # Anywhere from before its first write to after its last one.
                 kill_after = rng.uniform(0, 1.2 * usual) if process.kills < ROUNDS else None

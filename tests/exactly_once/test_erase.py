@@ -54,9 +54,9 @@ class Sales(World):
         self.now = int(self.clock()) // 600 * 600
         self.live: dict[tuple[str, int], tuple[int, int]] = {}
         """Version and amount by client and id."""
-        self.gone: set[tuple[str, int]] = set()
+        self.tombstones: set[tuple[str, int]] = set()
         self.counted_through = 0
-        self.kept = [0, 0]
+        self.remainder = [0, 0]
         """Sales and amount of those erased with their counts kept."""
 
     def sale(self, client: str, number: int, version: int = 1) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class Sales(World):
         [outcome] = (by or self.counters).accept_many(self.event, [sale])
         key, before = (client, number), self.live.get((client, number))
         is_newer = before is not None and self.event.version is not None and before[0] < version
-        is_new = key not in self.gone and (before is None or is_newer)
+        is_new = key not in self.tombstones and (before is None or is_newer)
         assert outcome.status == ("accepted" if is_new else "duplicate")
         if is_new:
             self.live[key] = version, sale["amount"]
@@ -77,7 +77,7 @@ class Sales(World):
         was_there = self.counters.retract(self.event, self.sale(client, number))
         assert was_there == (self.live.pop((client, number), None) is not None)
         if self.event.packed is not None:
-            self.gone.add((client, number))
+            self.tombstones.add((client, number))
 
     def forget(self, client: str, counts: Any, reached: Any = None) -> None:
         """Erase what there is of a client."""
@@ -87,10 +87,10 @@ class Sales(World):
         for key in [key for key in self.live if key[0] == client]:
             _, amount = self.live.pop(key)
             if counts == "keep":
-                self.kept[0] += 1
-                self.kept[1] += amount
+                self.remainder[0] += 1
+                self.remainder[1] += amount
             if self.event.packed is not None:
-                self.gone.add(key)
+                self.tombstones.add(key)
 
     def deliver_some(self) -> None:
         """Deliver a batch that begins anywhere, perhaps once more, perhaps by an invocation that dies."""
@@ -105,13 +105,13 @@ class Sales(World):
 
     def counts(self) -> dict[str, tuple[int, int]]:
         self.deliver_all()
-        found = {each.name: self.counters.get(each, {}) for each in self.declared}  # type: ignore[arg-type]
-        return {name: (group["sales"], group["amount"]) for name, group in found.items()}
+        groups = {aggregate.name: self.counters.get(aggregate, {}) for aggregate in self.declared}  # type: ignore[arg-type]
+        return {name: (group["sales"], group["amount"]) for name, group in groups.items()}
 
     def expected(self) -> dict[str, tuple[int, int]]:
         amounts = [amount for _, amount in self.live.values()]
-        known = len(amounts), sum(amounts)
-        return {"sold": (known[0] + self.kept[0], known[1] + self.kept[1]), "known": known}
+        total = len(amounts), sum(amounts)
+        return {"sold": (total[0] + self.remainder[0], total[1] + self.remainder[1]), "known": total}
 
     def chunks(self) -> list[Any]:
         return sorted((item for item in self.table.items() if "_chunk" in item), key=lambda item: str(item["sk"]["S"]))
@@ -148,12 +148,12 @@ def test_a_run_that_dies_is_completed_by_the_next(kind: str, counts: str, landed
 def test_a_newer_version_that_comes_in_between_counts_instead_of_the_older_one(counts: str, place: int) -> None:
     world = Sales("plain")
     world.sell("ann", 1)
-    other, left, came = world.reader(), [place], list[str]()
+    other, writes, came = world.reader(), [place], list[str]()
 
     def hook(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
         if name in WRITES:
-            left[0] -= 1
-            if left[0] == -1:
+            writes[0] -= 1
+            if writes[0] == -1:
                 [outcome] = other.accept_many(world.event, [world.sale("ann", 1, version=2)])
                 came.append(outcome.status)
         return send()
@@ -309,14 +309,14 @@ def test_a_hashed_key_is_known_by_all_of_its_values() -> None:
 def test_an_entry_within_an_entry_holds_nothing_of_what_is_erased() -> None:
     sold, other = (image("view", client=client) for client in ("ann", "bob"))
     inner = {**image("quarantine"), "record": pack(record(1, sold, other))}
-    found, left = without(record(2, inner), Selection(VIEW, {"client": "ann"}))
-    assert (found, "ann" in str(left), "bob" in str(left)) == (1, False, True)
+    number, rest = without(record(2, inner), Selection(VIEW, {"client": "ann"}))
+    assert (number, "ann" in str(rest), "bob" in str(rest)) == (1, False, True)
 
 
 def test_an_entry_that_goes_meanwhile_stays_gone() -> None:
     world = World(founds=False)
-    kept = record(1, {"_type": {"S": "view"}, "url": {"S": "/"}, "time": {"N": "1"}, "client": {"S": "ann"}})
-    Quarantine(world.store, 86_400).keep("shard-1", [InvalidImage("1", "NewImage", kept, "malformed")])
+    change = record(1, {"_type": {"S": "view"}, "url": {"S": "/"}, "time": {"N": "1"}, "client": {"S": "ann"}})
+    Quarantine(world.store, 86_400).keep("shard-1", [InvalidImage("1", "NewImage", change, "malformed")])
     [entry] = list_quarantined(world.store, redriven=False)
     assert redrive(world.store, entry)
     key = {"pk": {"S": entry.key[0]}, "sk": {"S": entry.key[1]}}

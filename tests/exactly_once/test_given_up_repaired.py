@@ -50,7 +50,7 @@ class Starved(Traffic):
     def __init__(self, seed: int) -> None:
         rng = random.Random(seed)
         backend, names = MemoryBackend(rng), rng.sample(NAMES, rng.randint(3, 5))
-        super().__init__(backend, rng, tuple(each for name in names for each in rng.choice(FAMILIES[name])))
+        super().__init__(backend, rng, tuple(part for name in names for part in rng.choice(FAMILIES[name])))
         self._orders = Orders(backend, rng, spoils=rng.random() < 0.5)
         settings = Settings(max_bytes=None, max_age_seconds=GIVEN_UP_AFTER)
         self.mapping = EventSourceMapping(backend.stream, self.clock, settings)
@@ -139,13 +139,13 @@ class Starved(Traffic):
     def _dying(self) -> HookedClient:
         return Dying(self.backend, self.random.randint(0, 12), after=self.random.random() < 0.5)
 
-    def _zombie(self, left: int) -> HookedClient:
+    def _zombie(self, requests: int) -> HookedClient:
         """A client whose update of an item, after so many requests, is on its way when its process dies."""
 
         def hook(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
-            nonlocal left
-            left -= 1
-            if left >= 0 or name != "update_item":
+            nonlocal requests
+            requests -= 1
+            if requests >= 0 or name != "update_item":
                 return send()
 
             def land() -> None:
@@ -213,22 +213,22 @@ class Shops(World):
         assert isinstance(source, Event)
         return source
 
-    def lost(self) -> list[Any]:
+    def losses(self) -> list[Any]:
         """What is new, and will not be counted."""
         [records] = self.skip().values()
         return records
 
     def counts(self, *shops: str) -> list[Any]:
         [shop] = self.declared
-        return [self.read(shop, shop=each)[0]["n"] for each in shops]  # type: ignore[arg-type]
+        return [self.read(shop, shop=name)[0]["n"] for name in shops]  # type: ignore[arg-type]
 
-    def give_up(self, lost: list[Any]) -> None:
+    def give_up(self, records: list[Any]) -> None:
         """Have Lambda give up on records, with an update of an invocation on its way, and a later one counted."""
-        self._held = self.freeze(lost)
+        self._client = self.freeze(records)
         self._lands_at = self.clock() + LONGEST_INVOCATION
         self.clock.advance(2 * MINUTE)
         self.sell(99, "later")
-        later = self.lost()
+        later = self.losses()
         self.deliver(later)
         self.end_window(later)
 
@@ -242,15 +242,15 @@ class Shops(World):
         self._land(math.inf)
         return phases
 
-    def repair(self, lost: list[Any]) -> set[str]:
+    def repair(self, records: list[Any]) -> set[str]:
         self.clock.advance(GIVEN_UP_AFTER - MINUTE)
-        self.give_up(lost)
+        self.give_up(records)
         repairing = self.verification(outlives=GIVEN_UP_SETTLED)
         return self.finish(repairing, repairing.steps())
 
     def _land(self, by: float) -> None:
         if self._lands_at < by:
-            self._held.land()
+            self._client.land()
             self._lands_at = math.inf
 
 
@@ -258,7 +258,7 @@ def test_a_repair_outlives_an_invocation_whose_batch_lambda_gave_up_on() -> None
     """Where the next batch moves the checkpoint, a verification takes the one before for counted in every group."""
     shops = Shops(SHOPS)
     shops.sell(1, "x")
-    assert SETTLING in shops.repair(shops.lost())
+    assert SETTLING in shops.repair(shops.losses())
     assert shops.counts("x", "later") == [1, 1]
 
 
@@ -268,14 +268,14 @@ def test_a_repair_outlives_what_lambda_gives_up_on_before_the_log_is_past_the_sc
     """It begins while the function fails."""
     shops = Shops(SHOPS)
     shops.sell(1, "x")
-    lost = shops.lost()
+    records = shops.losses()
     shops.clock.advance(GIVEN_UP_AFTER - HOUR)
     monkeypatch.setattr(shops, "deliver_new", lambda: None)
     repairing = shops.verification(outlives=GIVEN_UP_SETTLED)
     steps = repairing.steps()
     reach(steps, "draining")
     shops.clock.advance(HOUR - 5 * MINUTE)
-    shops.give_up(lost)
+    shops.give_up(records)
     monkeypatch.undo()
     shops.finish(repairing, steps)
     assert shops.counts("x", "later") == [1, 1]
@@ -286,11 +286,11 @@ def test_a_repair_compares_again_where_what_was_given_up_on_cancels_out() -> Non
     shops.sell(1, "x")
     shops.deliver_new()
     shops.sell(2, "x")
-    lost = shops.lost()
+    records = shops.losses()
     shops.counters.retract(SALE, {"id": 2, "shop": "x"})
     shops.sell(3, "y")
     shops.skip()
-    shops.repair(lost)
+    shops.repair(records)
     assert shops.counts("x", "y", "later") == [1, 1, 1]
 
 
@@ -301,7 +301,7 @@ def test_a_repair_outlives_invocations_only_where_it_sets_something() -> None:
     shops.deliver_new()
     shops.spoil(expiring, "n", 2, shop="x")
     shops.sell(2, "x")
-    assert SETTLING not in shops.repair(shops.lost())
+    assert SETTLING not in shops.repair(shops.losses())
     assert shops.counts("x", "later") == [4, 1]
 
 
@@ -309,13 +309,13 @@ def test_what_is_fed_by_hand_once_it_is_repaired_is_not_counted_again() -> None:
     """Nothing has moved the checkpoint past it, and no group has a later watermark."""
     shops = Shops(SHOPS)
     shops.sell(1, "x")
-    lost = shops.lost()
+    records = shops.losses()
     shops.clock.advance(GIVEN_UP_AFTER)
     repairing = shops.verification(outlives=GIVEN_UP_SETTLED)
     list(repairing.steps())
     assert repairing.repair() == (1, 0)
     with pytest.raises(CheckpointError, match="hours old"):
-        shops.deliver(lost, by=shops.process())
+        shops.deliver(records, by=shops.process())
     assert shops.counts("x") == [1]
 
 
@@ -347,8 +347,8 @@ def test_what_expired_before_the_copy_had_counted_it_is_unknown_and_stays_counte
     world.table.expire()
     copy = world.copy()
     work = copy.verify()
-    statuses = {each.name: (each.status, each.missing["n"]) for each in work.differences}
+    statuses = {difference.name: (difference.status, difference.missing["n"]) for difference in work.differences}
     assert statuses == {"keep": ("unknown", -3), "subtract": ("drifted", -3), "tickets": ("unknown", -3)}
     work.repair()
     copy.settle()
-    assert [copy.counters.get(each)["n"] for each in (KEPT, LIVE, TICKETS)] == [3, 0, 3]
+    assert [copy.counters.get(aggregate)["n"] for aggregate in (KEPT, LIVE, TICKETS)] == [3, 0, 3]

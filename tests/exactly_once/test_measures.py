@@ -67,21 +67,21 @@ def _churn(
     source: Event,
     rng: random.Random,
     draw: Callable[[str], dict[str, Any]],
-    choose: Callable[[Events], Collection[str]] = lambda kept: sorted(kept)[:: 1 + len(kept) // 6],
+    choose: Callable[[Events], Collection[str]] = lambda current: sorted(current)[:: 1 + len(current) // 6],
 ) -> list[dict[str, Any]]:
     """Accept events in batches, after each of which some are corrected or taken back; return those that are left."""
-    kept: Events = {}
+    current: Events = {}
     for batch in range(5):
         events = [draw(f"e{batch}-{number:03d}") for number in range(rng.choice((1, 20, 60)))]
         counters.accept_many(source, events).raise_for_rejected()
-        kept |= {each["id"]: each for each in events}
-        for key in choose(kept):
+        current |= {event["id"]: event for event in events}
+        for key in choose(current):
             if source is VIEW and rng.random() < 0.5:
-                kept[key] = {**draw(key), "revision": kept[key]["revision"] + 1}
-                counters.accept(source, kept[key])
+                current[key] = {**draw(key), "revision": current[key]["revision"] + 1}
+                counters.accept(source, current[key])
             else:
-                counters.retract(source, kept.pop(key))
-    return [*kept.values()]
+                counters.retract(source, current.pop(key))
+    return [*current.values()]
 
 
 def _pages(counters: CountersInMemory, name: str) -> list[dict[str, Any]]:
@@ -98,13 +98,13 @@ def _day(event: dict[str, Any]) -> int:
 
 
 def _active(events: Iterable[dict[str, Any]], first: int, last: int) -> int:
-    return len({each["client"] for each in events if first <= _day(each) <= last})
+    return len({event["client"] for event in events if first <= _day(event) <= last})
 
 
 def _gaps(counters: CountersInMemory, users: ActiveMembers, day: datetime) -> dict[int, int]:
     """The members that are active on a day, by the days since they were active before."""
-    found = counters.groups(users._parts[-1], {"url": "a", f"{users.time}:day": f"{day:%Y-%m-%d}"})
-    return {int(group.values["gap"]): group["active"] for group in found if group["active"]}
+    groups = counters.groups(users._parts[-1], {"url": "a", f"{users.time}:day": f"{day:%Y-%m-%d}"})
+    return {int(group.values["gap"]): group["active"] for group in groups if group["active"]}
 
 
 @OF_EACH_SOURCE
@@ -118,16 +118,16 @@ def test_any_span_has_as_many_members_as_are_active_in_it(seed: int, source: Eve
         return _event(key, moment, url=rng.choice("ab"), client=f"c{rng.randrange(8)}")
 
     with counters_in_memory([users], now=NOW, seed=seed, faults=FAULTS) as counters:
-        kept = _churn(counters, source, rng, draw)
+        events = _churn(counters, source, rng, draw)
         for url in "ab":
-            own, reader = [each for each in kept if each["url"] == url], counters.window(users, url=url)
+            own, reader = [event for event in events if event["url"] == url], counters.window(users, url=url)
             for last in range(days):
                 for length in (1, 2, 5, LONGEST):
                     first = last - length + 1
-                    found = reader.between(START + first * DAY, START + (last + 1) * DAY).count
-                    assert found == _active(own, first, last), (first, last)
+                    actual = reader.between(START + first * DAY, START + (last + 1) * DAY).count
+                    assert actual == _active(own, first, last), (first, last)
             rolling = reader.rolling(START, START + days * DAY)
-            assert [each.count for each in rolling] == [_active(own, last - 11, last) for last in range(days)]
+            assert [span.count for span in rolling] == [_active(own, last - 11, last) for last in range(days)]
 
 
 def test_gaps_divide_the_members_of_each_day() -> None:
@@ -135,9 +135,9 @@ def test_gaps_divide_the_members_of_each_day() -> None:
         for member, days in {"a": (0, 1, 5, 30), "b": (1, 2, 14), "c": (13, 25)}.items():
             for day in days:
                 counters.accept(VIEW, _event(f"{member}{day}", START + day * DAY, url="a", client=member))
-        found = {day: _gaps(counters, users, START + day * DAY) for day in range(31)}
+        actual = {day: _gaps(counters, users, START + day * DAY) for day in range(31)}
     # b on day 14, after 12 days; c on day 25, after 12; a on day 30, after 25.
-    assert {day: gaps for day, gaps in found.items() if gaps} == {
+    assert {day: gaps for day, gaps in actual.items() if gaps} == {
         **{day: {LONGEST: 1} for day in (0, 13, 14, 25, 30)},
         1: {1: 1, LONGEST: 1},
         2: {1: 1},
@@ -169,7 +169,7 @@ def test_a_member_of_whom_a_chunk_has_a_whole_stretch_counts() -> None:
     with counters_in_memory([users], now=NOW) as counters:
         counters.accept_many(PACKED, [_event(f"{n}", START + n * DAY) for n in range(1000)]).raise_for_rejected()
         rolling = counters.window(users).rolling(START, START + 1000 * DAY)
-    assert {each.count for each in rolling} == {1}
+    assert {span.count for span in rolling} == {1}
 
 
 @pytest.mark.night
@@ -191,9 +191,9 @@ def test_a_stretch_looks_back_for_less_than_the_longest_span(gap: int) -> None:
         for at in (STRETCH - gap * DAY, STRETCH):
             counters.accept(VIEW, _event(at.isoformat(), at, url="a"))
         gaps = _gaps(counters, users, STRETCH)
-        held = [sum(name.startswith("=") for name in page) for page in _pages(counters, "users-members")]
+        sizes = [sum(name.startswith("=") for name in page) for page in _pages(counters, "users-members")]
     assert gaps == {min(gap, LONGEST): 1}
-    assert sorted(held) == [1, 2 if gap < LONGEST else 1]
+    assert sorted(sizes) == [1, 2 if gap < LONGEST else 1]
 
 
 def test_a_member_that_is_active_on_many_days_keeps_one_page() -> None:
@@ -206,12 +206,12 @@ def test_a_member_that_is_active_on_many_days_keeps_one_page() -> None:
 
 
 def _level(events: Iterable[dict[str, Any]], at: datetime) -> Decimal:
-    return Decimal(sum(each["seats"] for each in events if datetime.fromisoformat(each["time"]) < at))
+    return Decimal(sum(event["seats"] for event in events if datetime.fromisoformat(event["time"]) < at))
 
 
 def _integral(events: list[dict[str, Any]], start: datetime, end: datetime) -> Decimal:
     """The area below the level, step by step."""
-    inside = sorted(moment for each in events if start < (moment := datetime.fromisoformat(each["time"])) < end)
+    inside = sorted(moment for event in events if start < (moment := datetime.fromisoformat(event["time"])) < end)
     steps = pairwise([start, *inside, end])
     return sum((_level(events, last) * ((last - first) // timedelta(seconds=1)) for first, last in steps), Decimal(0))
 
@@ -227,14 +227,14 @@ def test_a_level_and_its_integral_are_those_of_its_changes(seed: int, source: Ev
         return _event(key, START + timedelta(seconds=rng.randrange(days * 86_400)), team=rng.choice("ab"), seats=change)
 
     with counters_in_memory([seats], now=NOW, seed=seed, faults=FAULTS) as counters:
-        kept = _churn(counters, source, rng, draw)
+        events = _churn(counters, source, rng, draw)
         for _ in range(60):
             team = rng.choice("ab")
-            own = [each for each in kept if each["team"] == team]
+            own = [event for event in events if event["team"] == team]
             start, end = (START + at * MINUTE for at in sorted(rng.sample(range(days * 1440), 2)))
-            found = counters.window(seats, team=team).integral(start, end)
-            assert (found.opening, found.closing) == (_level(own, start), _level(own, end))
-            assert found.value == _integral(own, start, end)
+            integral = counters.window(seats, team=team).integral(start, end)
+            assert (integral.opening, integral.closing) == (_level(own, start), _level(own, end))
+            assert integral.value == _integral(own, start, end)
 
 
 def test_a_count_has_no_level() -> None:
@@ -258,8 +258,8 @@ def _values(rng: random.Random, count: int) -> list[Decimal]:
     return [rng.choice(kinds)() for _ in range(count)]
 
 
-def _is_within(found: Decimal | None, wanted: Decimal, error: str) -> bool:
-    return found is not None and abs(found - wanted) <= abs(wanted) * Decimal(error)
+def _is_within(actual: Decimal | None, expected: Decimal, error: str) -> bool:
+    return actual is not None and abs(actual - expected) <= abs(expected) * Decimal(error)
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -289,11 +289,11 @@ def _check_percentiles(values: Sequence[Decimal], error: str) -> None:
     declared = Percentiles("latency", PACKED, attribute="ms", error=Decimal(error))
     with counters_in_memory([declared], now=NOW) as counters:
         counters.accept_many(PACKED, [_event(f"{n}", ms=ms) for n, ms in enumerate(values)]).raise_for_rejected()
-        found = counters.get(declared)
-    assert found.count == len(values)
+        group = counters.get(declared)
+    assert group.count == len(values)
     for share in SHARES:
-        wanted = sorted(values)[max(1, math.ceil(Decimal(str(share)) * len(values))) - 1]
-        assert _is_within(found.p(share), wanted, error)
+        expected = sorted(values)[max(1, math.ceil(Decimal(str(share)) * len(values))) - 1]
+        assert _is_within(group.p(share), expected, error)
 
 
 def test_a_chunk_with_more_bins_than_an_update_takes_is_counted() -> None:
@@ -313,12 +313,12 @@ def test_a_unit_whose_page_has_split_is_read_whole() -> None:
     events = [_event(f"{n}", STRETCH + n % 2 * DAY, ms=ms) for n, ms in enumerate(values)]
     with narrow_pages(2), counters_in_memory([latency], now=NOW) as counters:
         counters.accept_many(PACKED, events).raise_for_rejected()
-        found = counters.window(latency).series(STRETCH, STRETCH + 2 * DAY, step=DAY)
+        spans = counters.window(latency).series(STRETCH, STRETCH + 2 * DAY, step=DAY)
         assert len(_pages(counters, "latency")) > 2 * 16
     bins = LogBins(Decimal("0.001"))
-    for day, one in enumerate(found):
-        assert list(one.bins) == sorted({bins.value_of(bins.name_of(ms)) for ms in values[day::2]})
-        assert one.count == 100
+    for day, span in enumerate(spans):
+        assert list(span.bins) == sorted({bins.value_of(bins.name_of(ms)) for ms in values[day::2]})
+        assert span.count == 100
 
 
 def test_texts_are_in_the_order_of_their_numbers_and_times() -> None:
@@ -348,27 +348,27 @@ def test_extremes_are_those_of_the_events_there_are(seed: int, source: Event) ->
         more = {"route": rng.choice("ab"), "ms": rng.randrange(-20, 20), "bytes": rng.choice((3, 7))}
         return _event(key, START + timedelta(seconds=rng.randrange(100)), **more)
 
-    def choose(kept: Events) -> list[str]:
+    def choose(current: Events) -> list[str]:
         """Those at the ends go first."""
-        by_ms = sorted(kept, key=lambda key: kept[key]["ms"])
+        by_ms = sorted(current, key=lambda key: current[key]["ms"])
         return sorted({*by_ms[:8], *by_ms[-8:]})
 
     with counters_in_memory([slowest, latest, sizes], now=NOW, seed=seed, faults=FAULTS) as counters:
-        kept = _churn(counters, source, rng, draw, choose)
+        events = _churn(counters, source, rng, draw, choose)
         for route in "ab":
-            own = [each for each in kept if each["route"] == route]
-            ordered: list[Any] = sorted((each["ms"], each["id"]) for each in own)
-            found = counters.extremes(slowest, route=route, count=5)
-            assert [(each.value, each.shown["id"]) for each in found] == ordered[::-1][:5]
-            found = counters.extremes(slowest, route=route, count=500, order="smallest")
-            assert [(each.value, each.shown["id"]) for each in found] == ordered
-            by_time = sorted((datetime.fromisoformat(each["time"]), each["id"], str(each["ms"])) for each in own)
-            found = counters.extremes(latest, route=route)
-            assert [(each.value, each.shown["id"], each.shown["ms"]) for each in found] == by_time[-1:]
+            own = [event for event in events if event["route"] == route]
+            ordered: list[Any] = sorted((event["ms"], event["id"]) for event in own)
+            extremes = counters.extremes(slowest, route=route, count=5)
+            assert [(extreme.value, extreme.shown["id"]) for extreme in extremes] == ordered[::-1][:5]
+            extremes = counters.extremes(slowest, route=route, count=500, order="smallest")
+            assert [(extreme.value, extreme.shown["id"]) for extreme in extremes] == ordered
+            by_time = sorted((datetime.fromisoformat(event["time"]), event["id"], str(event["ms"])) for event in own)
+            extremes = counters.extremes(latest, route=route)
+            assert [(extreme.value, extreme.shown["id"], extreme.shown["ms"]) for extreme in extremes] == by_time[-1:]
         # Equal values are one with the number of their items.
-        largest = max(each["bytes"] for each in kept)
-        expected: list[Any] = [(largest, sum(each["bytes"] == largest for each in kept), {})]
-        assert [(each.value, each.items, each.shown) for each in counters.extremes(sizes)] == expected
+        largest = max(event["bytes"] for event in events)
+        expected: list[Any] = [(largest, sum(event["bytes"] == largest for event in events), {})]
+        assert [(extreme.value, extreme.items, extreme.shown) for extreme in counters.extremes(sizes)] == expected
 
 
 SEEN = (
@@ -387,9 +387,9 @@ def _read(world: World, url: str) -> list[Any]:
     return [
         counters.get(sizes, url=url).bins,
         counters.window(hourly, url=url).between(FRIDAY, end).bins,
-        [each.count for each in counters.window(users, url=url).rolling(FRIDAY, end, timedelta(days=30))],
+        [span.count for span in counters.window(users, url=url).rolling(FRIDAY, end, timedelta(days=30))],
         counters.window(level, url=url).integral(FRIDAY, end).value,
-        [each.value for each in counters.extremes(latest, url=url, count=100)],
+        [extreme.value for extreme in counters.extremes(latest, url=url, count=100)],
     ]
 
 
@@ -456,22 +456,22 @@ def _measures(counters: Counters, declared: Aggregate) -> Any:
 
 
 def _ranked(counters: Counters, declared: Aggregate) -> Any:
-    return _measures(counters, declared), [(each.values, each["n"]) for each in counters.top(declared) if each["n"]]
+    return _measures(counters, declared), [(group.values, group["n"]) for group in counters.top(declared) if group["n"]]
 
 
 def _extremes(counters: Counters, declared: Extremes) -> Any:
     largest, smallest = (counters.extremes(declared, shop="a", count=9, order=order) for order in ORDERS)
-    return [[(each.value, each.items, each.shown) for each in found] for found in (largest, smallest)]
+    return [[(extreme.value, extreme.items, extreme.shown) for extreme in extremes] for extremes in (largest, smallest)]
 
 
 def _rolling(counters: Counters, declared: ActiveMembers) -> Any:
     users = counters.window(declared, shop="a")
-    return [[each.count for each in users.rolling(BEGIN, END, length * DAY)] for length in (1, 2, 3)]
+    return [[span.count for span in users.rolling(BEGIN, END, length * DAY)] for length in (1, 2, 3)]
 
 
 def _level_of(window: Any) -> Any:
-    found = window.integral(BEGIN, END)
-    return found.value, found.closing
+    integral = window.integral(BEGIN, END)
+    return integral.value, integral.closing
 
 
 MEASURES: Final = {
@@ -480,10 +480,10 @@ MEASURES: Final = {
     "Average": _of(Aggregate, _measures, paid=Average("amount")),
     "Histogram": _of(Aggregate, _measures, paid=Histogram("amount", bounds=[0, 10, 50])),
     "Ranking": _of(Aggregate, _ranked, n=Count(), ranking=Ranking("n", leaderboard="SHOPS")),
-    "Distinct": _of(Distinct, lambda counters, one: counters.get(one.total, shop="a")["distinct"], member="buyer"),
-    "Window": _window(Sum("amount"), lambda window: [each.count for each in window.series(BEGIN, END, step=DAY)]),
+    "Distinct": _of(Distinct, lambda counters, part: counters.get(part.total, shop="a")["distinct"], member="buyer"),
+    "Window": _window(Sum("amount"), lambda window: [span.count for span in window.series(BEGIN, END, step=DAY)]),
     "TimeWeighted": _window(TimeWeighted("amount"), _level_of),
-    "Percentiles": _of(Percentiles, lambda counters, one: dict(counters.get(one, shop="a").bins), attribute="amount"),
+    "Percentiles": _of(Percentiles, lambda counters, part: dict(counters.get(part, shop="a").bins), attribute="amount"),
     "ActiveMembers": _of(ActiveMembers, _rolling, member="buyer", time="at", longest=3 * DAY),
     "Extremes": _of(Extremes, _extremes, attribute="amount", show="id"),
 }
@@ -495,21 +495,21 @@ def correction(measured: Measured) -> str:
         counters.accept_many(SALE, SALES)
         counters.accept(SALE, changed)
         counters.retract(SALE, SALES[4])
-        found = measured.read(counters, declared)
-    wanted = measured.of([SALES[0], SALES[2], SALES[3], changed])
-    assert wanted != measured.of(SALES), "the operation changes nothing that is read"
-    return "exact" if found == wanted else "wrong"
+        actual = measured.read(counters, declared)
+    expected = measured.of([SALES[0], SALES[2], SALES[3], changed])
+    assert expected != measured.of(SALES), "the operation changes nothing that is read"
+    return "exact" if actual == expected else "wrong"
 
 
 def in_pages(measured: Measured) -> str:
     try:
-        found = measured.of(SALES, pages=True)
+        actual = measured.of(SALES, pages=True)
     except InvalidArgumentError:
         return "refused"
     except TypeError:
         paged = {isinstance(part, Aggregate) and part.pages for part in flatten([measured.declare()])}
         return "always" if paged == {True} else "refused"
-    return "exact" if found == measured.of(SALES) else "wrong"
+    return "exact" if actual == measured.of(SALES) else "wrong"
 
 
 def recorded_once(measured: Measured) -> str:
@@ -529,9 +529,9 @@ COLUMNS: Final = {"correction": correction, "pages": in_pages, "`record_once`": 
 def _table() -> dict[tuple[str, str], str]:
     """The cells of the page by measure and column."""
     text = (Path(__file__).parents[2] / "docs" / "declarations.md").read_text(encoding="utf-8")
-    found = re.search(r"^\| measure \|.*?(?=\n\n)", text, re.MULTILINE | re.DOTALL)
-    assert found is not None
-    [head, _, *rows] = [[cell.strip() for cell in line.strip("| ").split("|")] for line in found[0].splitlines()]
+    match = re.search(r"^\| measure \|.*?(?=\n\n)", text, re.MULTILINE | re.DOTALL)
+    assert match is not None
+    [head, _, *rows] = [[cell.strip() for cell in line.strip("| ").split("|")] for line in match[0].splitlines()]
     return {
         (measure.strip("`"), name): cell
         for measures, *cells in rows

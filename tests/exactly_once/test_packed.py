@@ -62,14 +62,14 @@ def _status(counters: Counters, *sales: dict[str, Any]) -> list[str]:
     return [outcome.status for outcome in counters.accept_many(SALE, sales)]
 
 
-def _lost(times: int) -> Callable[..., Any]:
+def _loss(times: int) -> Callable[..., Any]:
     """A hook that loses the answers to the first puts of a chunk."""
-    left = [times]
+    losses = [times]
 
     def hook(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
         answer = send()
-        if name == "put_item" and "_chunk" in request["Item"] and left[0]:
-            left[0] -= 1
+        if name == "put_item" and "_chunk" in request["Item"] and losses[0]:
+            losses[0] -= 1
             raise ReadTimeoutError(endpoint_url="http://lost")
         return answer
 
@@ -102,9 +102,9 @@ def test_rows_that_others_have_put_meanwhile_are_decided_again(world: Log) -> No
     assert world.counted() == {"sales": 3, "amount": 15}
 
 
-@pytest.mark.parametrize("lost", [1, 3])
-def test_a_put_whose_answer_was_lost_is_known_by_its_batch_id(world: Log, lost: int) -> None:
-    writer = world.reader(HookedClient(world.table, _lost(lost)))
+@pytest.mark.parametrize("losses", [1, 3])
+def test_a_put_whose_answer_was_lost_is_known_by_its_batch_id(world: Log, losses: int) -> None:
+    writer = world.reader(HookedClient(world.table, _loss(losses)))
     assert _status(writer, world.sale(1), world.sale(2)) == ["accepted", "accepted"]
     assert _status(writer, world.sale(2), world.sale(3)) == ["duplicate", "accepted"]
     assert len(world.rows()) == 3
@@ -147,10 +147,10 @@ def test_a_bucket_with_a_hole_is_not_written(world: Log, deleted: list[int]) -> 
     # As TTL does, with no regard to the clock.
     for chunk in [world.chunks()[number] for number in deleted]:
         world.delete(chunk)
-    left = world.rows()
+    rows = world.rows()
     assert _status(world.reader(), *map(world.sale, range(4))) == 4 * ["too_late"]
     assert _status(world.reader(), world.sale(9)) == ["too_late"]
-    assert world.rows() == left
+    assert world.rows() == rows
 
 
 def test_a_bucket_takes_no_events_long_before_its_chunks_expire(world: Log) -> None:
@@ -167,10 +167,10 @@ def test_a_bucket_takes_no_events_long_before_its_chunks_expire(world: Log) -> N
 
 def _at_most(updates: int) -> Callable[..., Any]:
     """A hook that ends the test if there are more updates."""
-    left = count(updates, -1)
+    countdown = count(updates, -1)
 
     def hook(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
-        assert name not in ("update_item", "batch_execute_statement") or next(left)
+        assert name not in ("update_item", "batch_execute_statement") or next(countdown)
         return send()
 
     return hook
@@ -203,7 +203,7 @@ _OTHERS = [
 @pytest.mark.parametrize("other", _OTHERS)
 def test_another_layout_or_retention_is_refused(world: Log, other: Event) -> None:
     assert _status(world.reader(), world.sale(1)) == ["accepted"]
-    kept = world.rows()
+    rows = world.rows()
     for call in (
         lambda: world.reader().accept(other, world.sale(1)),
         lambda: world.reader().accept_many(other, [world.sale(2)]),
@@ -213,7 +213,7 @@ def test_another_layout_or_retention_is_refused(world: Log, other: Event) -> Non
     ):
         with pytest.raises(InvalidArgumentError, match=r"^invalid packed=.*; a name keeps its layout: give the chan"):
             call()
-    assert world.rows() == kept
+    assert world.rows() == rows
     assert _status(world.reader(), world.sale(1)) == ["duplicate"]
 
 
@@ -237,8 +237,8 @@ def test_attributes_come_and_go_without_a_layout(world: Log) -> None:
     for sale in (counting.sale(1), counting.sale(2) | {"till": "t1"}, counting.sale(3)):
         assert counting.reader().accept(after if "till" in sale else before, sale).status == "accepted"
     counting.deliver_all()
-    found = {till: counting.counters.get(tills, {"till?none": till})["n"] for till in ("none", "t1")}
-    assert found == {"none": 2, "t1": 1}
+    counts = {till: counting.counters.get(tills, {"till?none": till})["n"] for till in ("none", "t1")}
+    assert counts == {"none": 2, "t1": 1}
 
 
 def test_a_long_log_that_cannot_be_read_on_hides_no_chunk_of_ones_own(
@@ -247,27 +247,27 @@ def test_a_long_log_that_cannot_be_read_on_hides_no_chunk_of_ones_own(
     monkeypatch.setattr(chunk_writes, "_PAGE", 2)
     other = world.reader()
     assert _status(other, world.sale(0)) == ["accepted"]
-    left = ["lost", "unreadable", ""]
+    faults = ["lost", "unreadable", ""]
 
     def hook(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
         answer = send()
-        if name == "put_item" and "_chunk" in request["Item"] and left[0] == "lost":
+        if name == "put_item" and "_chunk" in request["Item"] and faults[0] == "lost":
             # The answer is lost, and others write more than a page.
-            left.pop(0)
+            faults.pop(0)
             for number in range(5, 10):
                 assert _status(other, world.sale(number)) == ["accepted"]
             raise ReadTimeoutError(endpoint_url="http://lost")
-        if name == "query" and left[0] == "unreadable" and len(answer["Items"]) == 2:
-            left[0] = "unreadable from now on"
-        elif name == "query" and left[0] == "unreadable from now on":
-            left[0] = ""
+        if name == "query" and faults[0] == "unreadable" and len(answer["Items"]) == 2:
+            faults[0] = "unreadable from now on"
+        elif name == "query" and faults[0] == "unreadable from now on":
+            faults[0] = ""
             raise ReadTimeoutError(endpoint_url="http://lost")
         return answer
 
     writer = world.reader(HookedClient(world.table, hook))
     assert _status(writer, world.sale(1), world.sale(2)) == ["accepted", "accepted"]
     assert _status(writer, world.sale(3)) == ["accepted"]
-    assert left[0] == ""
+    assert faults[0] == ""
     assert sorted(number for _, number, _ in world.rows()) == [0, 1, 2, 3, *range(5, 10)]
 
 

@@ -140,8 +140,8 @@ def test_all_groups_of_a_batch_that_lie_in_a_page_are_in_one_request(world: Worl
 
 
 def test_a_page_of_which_a_part_fails_is_written_by_the_next_delivery_alone(world: World) -> None:
-    one, two = _beginning("00"), _beginning("01")
-    records = _view(world, [one, two], "first")
+    url, other = _beginning("00"), _beginning("01")
+    records = _view(world, [url, other], "first")
 
     def refuse() -> None:
         raise failure("UpdateItem", "AccessDeniedException")
@@ -152,7 +152,7 @@ def test_a_page_of_which_a_part_fails_is_written_by_the_next_delivery_alone(worl
     with pytest.raises(CommitError):
         world.deliver(records, by=process)
     world.deliver(records, by=world.process())
-    assert _views(world, [one, two]) == {1}
+    assert _views(world, [url, other]) == {1}
 
 
 @pytest.mark.usefixtures("narrow")
@@ -160,7 +160,7 @@ def test_a_split_counts_nothing() -> None:
     world = World(VIEWS, SITES)
     world.deliver(_view(world, MANY, "first"))
     changes = [(record, record["dynamodb"].get("OldImage") or {}) for record in world.records()]
-    halves = [each for each, old in changes if each["dynamodb"]["NewImage"].get("_level") != old.get("_level")]
+    halves = [record for record, old in changes if record["dynamodb"]["NewImage"].get("_level") != old.get("_level")]
     assert halves
     assert world.deliver(halves).touched == 0
     world.deliver_all()
@@ -250,11 +250,11 @@ def test_pages_of_a_large_batch_are_made_in_one_transaction_and_stay_whole() -> 
     before = world.table.usage.writes
     world.deliver(records)
     pages = _pages(world)
-    written = sum(write_units(item_bytes(page)) for page in pages)
+    units = sum(write_units(item_bytes(page)) for page in pages)
     assert len(pages) == 16
     assert any(map(is_full, pages))
     # Two units for each page that is made, and those of its update; the rest is the shard's.
-    assert world.table.usage.writes - before <= 2 * len(pages) + written + 8
+    assert world.table.usage.writes - before <= 2 * len(pages) + units + 8
 
 
 def test_a_page_that_is_written_for_few_groups_at_a_time_takes_one_write_unit_and_is_half_full_at_least() -> None:
@@ -287,10 +287,10 @@ def test_a_text_that_is_longer_than_a_page_has_one_of_its_own() -> None:
     with counters_in_memory([views], now=START) as counters:
         events = [_event(url, "c" + "#" * n, size=n) for n, url in enumerate(urls)]
         counters.accept_many(VIEW, events).raise_for_rejected()
-        read = [counters.get(views, url=each["url"], client=each["client"]).measures for each in events]
+        read = [counters.get(views, url=event["url"], client=event["client"]).measures for event in events]
         listed = {(group.values["url"], group.values["client"]) for group in counters.groups(views)}
-    assert read == [{"n": 1, "size": each["size"]} for each in events]
-    assert listed == {(each["url"], each["client"]) for each in events}
+    assert read == [{"n": 1, "size": event["size"]} for event in events]
+    assert listed == {(event["url"], event["client"]) for event in events}
 
 
 def test_a_sum_that_does_not_fit_leaves_the_other_groups_of_its_page_alone() -> None:
@@ -328,29 +328,29 @@ def test_half_of_a_split_that_was_restored_stops_nothing(missing: str) -> None:
                 counters._memory.delete_item(TableName=counters.table_name, Key={"pk": page["pk"], "sk": page["sk"]})
         else:
             counters._memory.put_item(TableName=counters.table_name, Item=before)
-        held = {group.values["url"]: group["views"] for group in counters.groups(VIEWS)}
+        counts = {group.values["url"]: group["views"] for group in counters.groups(VIEWS)}
         cold = Counters(counters.table_name, client=counters.client, clock=counters.clock)
-        counters.accept_many(VIEW, [{**each, "client": "new"} for each in events])
-        wanted = {each["url"]: held.get(each["url"], 0) + 1 for each in events}
-        assert {url: cold.get(VIEWS, url=url)["views"] for url in wanted} == wanted
-        assert {group.values["url"]: group["views"] for group in counters.groups(VIEWS)} == wanted
+        counters.accept_many(VIEW, [{**event, "client": "new"} for event in events])
+        expected = {event["url"]: counts.get(event["url"], 0) + 1 for event in events}
+        assert {url: cold.get(VIEWS, url=url)["views"] for url in expected} == expected
+        assert {group.values["url"]: group["views"] for group in counters.groups(VIEWS)} == expected
 
 
 def test_pages_that_expire_one_by_one_keep_no_one_waiting() -> None:
     over = Aggregate("over", VIEWS, urls=Count(), views=Sum("views"))
     events = _events(*range(250), length=0)
-    urls = {each["url"] for each in events}
+    urls = {event["url"] for event in events}
     with counters_in_memory([VIEWS, over], now=START) as counters:
         counters.accept_many(VIEW, events)
-        *_, gone = _pages(counters)
-        counters.client.delete_item(TableName=counters.table_name, Key={name: gone[name] for name in ("pk", "sk")})
-        lost = {name[1:] for name in gone if name.startswith("=")}
+        *_, page = _pages(counters)
+        counters.client.delete_item(TableName=counters.table_name, Key={name: page[name] for name in ("pk", "sk")})
+        page_urls = {name[1:] for name in page if name.startswith("=")}
         for client in (counters, Counters(counters.table_name, client=counters.client)):
-            assert {url for url in urls if not client.get(VIEWS, url=url)["views"]} == lost
-            assert {group.values["url"] for group in client.groups(VIEWS)} == urls - lost
-        counters.accept_many(VIEW, [{**each, "client": "later"} for each in events])
-        assert {url for url in urls if counters.get(VIEWS, url=url)["views"] == 1} == lost
-        assert counters.get(over).measures == {"urls": 250, "views": 500 - len(lost)}
+            assert {url for url in urls if not client.get(VIEWS, url=url)["views"]} == page_urls
+            assert {group.values["url"] for group in client.groups(VIEWS)} == urls - page_urls
+        counters.accept_many(VIEW, [{**event, "client": "later"} for event in events])
+        assert {url for url in urls if counters.get(VIEWS, url=url)["views"] == 1} == page_urls
+        assert counters.get(over).measures == {"urls": 250, "views": 500 - len(page_urls)}
 
 
 def test_a_lost_page_splits_before_a_batch_with_more_groups_than_it_can_hold() -> None:
@@ -367,21 +367,21 @@ def test_a_lost_page_splits_before_a_batch_with_more_groups_than_it_can_hold() -
 
 
 def test_a_reader_asks_strongly_only_once_a_page_is_missing() -> None:
-    world, asked, guessed = World(VIEWS), list[tuple[bool, bool]](), 0
+    world, requests, guessed = World(VIEWS), list[tuple[bool, bool]](), 0
     world.deliver(world.accept(VIEW, *(events := _events(*range(1000)))))
 
     def note(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
         answer = send()
         if name == "get_item" and PAGE_PREFIX in request["Key"]["sk"]["S"]:
-            asked.append((request["ConsistentRead"], "Item" in answer))
+            requests.append((request["ConsistentRead"], "Item" in answer))
         return answer
 
     for event in events[::17]:
-        asked.clear()
+        requests.clear()
         world.reader(HookedClient(world.table, note)).get(VIEWS, url=event["url"])
-        missing = [not found for _, found in asked]
-        assert [strongly for strongly, _ in asked] == [any(missing[:index]) for index in range(len(asked))]
-        guessed += len(asked) > 1
+        missing = [not hit for _, hit in requests]
+        assert [strongly for strongly, _ in requests] == [any(missing[:index]) for index in range(len(requests))]
+        guessed += len(requests) > 1
     assert guessed
 
 

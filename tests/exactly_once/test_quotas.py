@@ -81,22 +81,22 @@ class _Losing:
 
     def hold(self) -> int:
         """Take calls until some are left; return how many were taken."""
-        for taken in range(1, 100):
+        for calls in range(1, 100):
             self.clock.advance(1)
             assert self.leases.take()
             if self.units:
-                return taken
+                return calls
         raise AssertionError
 
 
 def test_units_in_doubt_are_given_back_once_and_never_granted() -> None:
     losing = _Losing()
-    made = losing.hold()
+    calls = losing.hold()
     losing.error = ReadTimeoutError(endpoint_url="http://table")
     with pytest.raises(UnavailableError, match=r"^may have been given back: the answer was lost"):
         losing.leases.release()
-    assert (losing.units, _reserved(losing.table)) == (0, made)
-    assert _leases(losing.table, losing.clock).take(CALLS.limit - made)
+    assert (losing.units, _reserved(losing.table)) == (0, calls)
+    assert _leases(losing.table, losing.clock).take(CALLS.limit - calls)
     losing.leases.release()
     assert not losing.leases.take()
     assert _reserved(losing.table) == CALLS.limit
@@ -104,13 +104,13 @@ def test_units_in_doubt_are_given_back_once_and_never_granted() -> None:
 
 def test_units_whose_release_was_refused_are_given_back_by_the_next() -> None:
     losing = _Losing()
-    made = losing.hold()
+    calls = losing.hold()
     losing.error, losing.is_done = failure("UpdateItem", "AccessDeniedException"), False
     with pytest.raises(ClientError, match="AccessDenied"):
         losing.leases.release()
     assert losing.units > 0
     losing.leases.release()
-    assert (losing.units, _reserved(losing.table)) == (0, made)
+    assert (losing.units, _reserved(losing.table)) == (0, calls)
 
 
 @pytest.mark.parametrize("is_done", [True, False])
@@ -153,13 +153,13 @@ class _Interrupted(Holding):
 
     @property
     def units(self) -> int:
-        held = self._held
+        units = self._units
         self.interrupt()
-        return held
+        return units
 
     @units.setter
-    def units(self, held: int) -> None:
-        self._held = held
+    def units(self, units: int) -> None:
+        self._units = units
 
 
 class _Watched:

@@ -100,14 +100,14 @@ def test_pages_of_a_name_that_is_filled_anew_are_known_anew() -> None:
         for customer in customers:
             world.sell(customer=customer)
         reader = world.reader()
-        assert [reader.get(paged, customer=each).measures for each in customers] == [{"n": 1}] * 8
+        assert [reader.get(paged, customer=name).measures for name in customers] == [{"n": 1}] * 8
     world.fill("paged")
     world.clock.advance(REFRESH)
-    assert [reader.get(paged, customer=each).measures for each in customers] == [{"n": 1}] * 8
+    assert [reader.get(paged, customer=name).measures for name in customers] == [{"n": 1}] * 8
     for customer in customers:
         world.sell(customer=customer)
-    assert [world.read(paged, customer=each)[0] for each in customers] == [{"n": 2}] * 8
-    assert [reader.get(paged, customer=each).measures for each in customers] == [{"n": 2}] * 8
+    assert [world.read(paged, customer=name)[0] for name in customers] == [{"n": 2}] * 8
+    assert [reader.get(paged, customer=name).measures for name in customers] == [{"n": 2}] * 8
 
 
 @pytest.mark.parametrize("ranking", [None, Ranking("n", leaderboard="SHOPS")])
@@ -201,12 +201,12 @@ def test_names_that_contradict_what_is_counted_are_not_registered() -> None:
 def test_two_backfills_of_one_name_do_not_disturb_each_other() -> None:
     world = Orders(NUMBER, sold=3)
     world.deploy(NUMBER, REVENUE)
-    one, two = (world.backfill("revenue").steps() for _ in range(2))
-    reach(one, "scanning")
+    steps, other = (world.backfill("revenue").steps() for _ in range(2))
+    reach(steps, "scanning")
     with pytest.raises(BackfillError, match="fills revenue already"):
-        list(two)
+        list(other)
     assert world.state("revenue") == FILLING
-    list(one)
+    list(steps)
     assert world.read(REVENUE, customer="ann") == ({"total": 30}, True)
     world.sell(customer="bob")
     world.fill("revenue")
@@ -223,9 +223,9 @@ def test_only_one_process_founds_a_table() -> None:
 def test_names_that_contradict_each_other_are_not_registered_at_once() -> None:
     world = Orders(NUMBER)
     other = Aggregate("other", ORDER, pk=REVENUE.pk, sk=REVENUE.sk, n=Count())
-    processes = [world.process(declared=(NUMBER, each)) for each in (REVENUE, other)]
-    for each in processes:
-        each.handle({})
+    processes = [world.process(declared=(NUMBER, aggregate)) for aggregate in (REVENUE, other)]
+    for aggregator in processes:
+        aggregator.handle({})
     # Both have told what they declare; of what was dropped, each registers its own.
     world.drop("revenue")
     world.clock.advance(REFRESH)
@@ -249,24 +249,24 @@ def test_a_process_learns_of_a_name_that_is_filled() -> None:
 
 def test_who_says_that_a_name_is_complete_has_all_of_it_while_it_is_emptied() -> None:
     world = Orders(NUMBER, sold=3)
-    reader, said = world.counters, {world.counters.get(NUMBER, {}).complete}
+    reader, answers = world.counters, {world.counters.get(NUMBER, {}).complete}
     for _ in world.backfill("orders").steps():
         # A process that has just begun, and a reader that has not.
         world.aggregator = world.process()
         world.sell()
         group = reader.get(NUMBER, {}, consistent=True)
         assert group.measures["orders"] == world.number or not group.complete
-        said.add(group.complete)
-    assert said == {True, False}
+        answers.add(group.complete)
+    assert answers == {True, False}
     assert world.read(NUMBER) == ({"orders": world.number}, True)
 
 
 def test_an_update_that_lands_late_is_deleted_with_all_the_others() -> None:
     world = Orders(NUMBER, sold=3)
     world.order(50, 5)
-    held = world.freeze(world.records())
+    client = world.freeze(world.records())
     world.settle()
-    late, lands = world.clock() + LONGEST_INVOCATION, [held.land]
+    late, lands = world.clock() + LONGEST_INVOCATION, [client.land]
     for step in world.backfill("orders").steps():
         if lands and (world.clock() > late or step.phase == "scanning"):
             lands.pop()()
@@ -416,7 +416,7 @@ def test_an_old_write_of_a_names_item_puts_no_cut(monkeypatch: pytest.MonkeyPatc
     older.handle({})  # It relies on this copy for a minute: the name waits.
     while not step.run:
         step = next(steps)
-    [(shard, records)] = [each for each in world.skip().items() if each[1]]
+    [(shard, records)] = [item for item in world.skip().items() if item[1]]
     with monkeypatch.context() as context:
         context.setattr(Committer, "commit", crash)
         with pytest.raises(TimeoutError):

@@ -83,9 +83,9 @@ def test_a_name_is_dropped_once_no_process_can_count_in_it(changed: Orders) -> N
     def types() -> set[str]:
         return {item["_type"]["S"] for item in changed.table.items() if "_type" in item} - {"_checkpoint"}
 
-    asked: list[str] = []
-    assert command(changed, "drop", "orders", answer=asked.append).code == 1
-    assert asked == [f"Drop orders, and scan {len([*changed.table.items()])} items for theirs?"]
+    questions: list[str] = []
+    assert command(changed, "drop", "orders", answer=questions.append).code == 1
+    assert questions == [f"Drop orders, and scan {len([*changed.table.items()])} items for theirs?"]
     changed.deploy(REVENUE)
     assert types() == {"revenue", "orders"}
     assert lines(command(changed, "drop", "orders", "--yes").out) == ["orders: dropped; 1 item deleted"]
@@ -94,11 +94,11 @@ def test_a_name_is_dropped_once_no_process_can_count_in_it(changed: Orders) -> N
 
 
 def test_a_backfill_asks_first_and_a_dry_run_says_what_would_be_done(changed: Orders) -> None:
-    before, asked = sorted(map(str, changed.table.items())), list[str]()
+    before, questions = sorted(map(str, changed.table.items())), list[str]()
     done = command(changed, "backfill", "--dry-run")
     assert (done.code, done.out.partition(", ")[0]) == (0, f"would backfill orders: {len(before)} items")
-    assert command(changed, "backfill", answer=asked.append).code == 1
-    assert asked[0].startswith("Backfill orders: 19 items, ")
+    assert command(changed, "backfill", answer=questions.append).code == 1
+    assert questions[0].startswith("Backfill orders: 19 items, ")
     refused = command(changed, "backfill")
     assert (refused.code, lines(refused.err)) == (2, ["error: no terminal to ask at: pass --yes"])
     assert sorted(map(str, changed.table.items())) == before
@@ -113,10 +113,10 @@ def test_a_run_that_was_interrupted_says_how_to_go_on_and_goes_on(changed: Order
     changed.then = interrupt
     killed = command(changed, "backfill", "--yes")
     assert killed.code == 130
-    told, error = lines(killed.err)[-2:]
+    hint, error = lines(killed.err)[-2:]
     assert error == "error: interrupted"
-    run_id = told.split()[1]
-    assert told == f"run {run_id} is not complete: the same command goes on, with --run {run_id} for names"
+    run_id = hint.split()[1]
+    assert hint == f"run {run_id} is not complete: the same command goes on, with --run {run_id} for names"
     assert changed.read(NUMBER) == ({"orders": 0}, False)
     done = command(changed, "backfill", "--run", run_id)
     assert (done.code, lines(done.out)[0].partition(",")[0]) == (0, "orders: counted all there is")
@@ -127,16 +127,16 @@ def test_a_run_that_was_interrupted_says_how_to_go_on_and_goes_on(changed: Order
 
 def test_verify_lists_differences_and_repair_adds_them_once(world: Orders) -> None:
     world.spoil(REVENUE, "total", 5, customer="ann")
-    found = command(world, "verify", "--json")
-    assert (found.code, found.document["compared"], "repaired" in found.document) == (1, 1, False)
+    result = command(world, "verify", "--json")
+    assert (result.code, result.document["compared"], "repaired" in result.document) == (1, 1, False)
     drift = {"missing": {"total": -5}, "status": "drifted", "reason": None}
-    assert found.document["differences"] == [{"declaration": "revenue", "values": {"customer": "ann"}, **drift}]
+    assert result.document["differences"] == [{"declaration": "revenue", "values": {"customer": "ann"}, **drift}]
     looked = command(world, "verify")
     assert looked.code == 1
     assert "revenue customer=ann total=-5 drifted -" in lines(looked.out)
-    asked: list[str] = []
-    assert command(world, "verify", "--repair", answer=asked.append).code == 1
-    assert asked == ["Add what is missing to 1 group?"]
+    questions: list[str] = []
+    assert command(world, "verify", "--repair", answer=questions.append).code == 1
+    assert questions == ["Add what is missing to 1 group?"]
     assert world.read(REVENUE, customer="ann")[0] == {"total": 205}
     world.order(50, 3)
     repaired = command(world, "verify", "--repair", "--yes")
@@ -165,12 +165,12 @@ def test_a_verification_that_was_killed_goes_on_and_is_not_reported_twice(world:
     done = command(world, "verify", "--run", run_id, "--json")
     assert (done.code, done.document["run"], len(done.document["differences"])) == (1, run_id, 1)
     again = command(world, "verify", "--run", run_id)
-    [said] = lines(again.err)
-    assert (again.code, said.startswith("error: "), run_id in said) == (2, True, True)
+    [message] = lines(again.err)
+    assert (again.code, message.startswith("error: "), run_id in message) == (2, True, True)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("backfill", "nothing", "--yes"), "invalid name='nothing': expected one that the table counts: revenue"),
         (("verify", "nothing"), "invalid name='nothing': expected one of"),
@@ -186,11 +186,11 @@ def test_a_verification_that_was_killed_goes_on_and_is_not_reported_twice(world:
         (("verify", "--repair"), "no terminal to ask at"),
     ],
 )
-def test_wrong_input_is_one_line(world: Orders, arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_input_is_one_line(world: Orders, arguments: tuple[str, ...], message: str) -> None:
     done = command(world, *arguments)
     assert (done.code, done.out) == (2, "")
     [line] = lines(done.err)
-    assert said in line
+    assert message in line
 
 
 def work(world: World, **options: Any) -> Verification | None:
@@ -232,7 +232,7 @@ def test_a_verification_takes_as_many_invocations_as_it_needs(verified: Orders) 
         done, invocations = invoke(world, begins=True), invocations + 1
         assert open_runs(world) in ([run], [])
     assert invocations >= 3
-    assert [(each.group, each.missing) for each in done.differences] == [({"customer": "ann"}, {"total": -5})]
+    assert [(drift.group, drift.missing) for drift in done.differences] == [({"customer": "ann"}, {"total": -5})]
     assert (invoke(world), open_runs(world)) == (None, [])
 
 
@@ -323,17 +323,17 @@ def test_a_threshold_that_is_added_watches_at_once(emulator: Orders) -> None:
 
 @pytest.mark.parametrize("is_alone", [True, False])
 def test_the_emulator_alone_says_so_in_each_answer(*, is_alone: bool) -> None:
-    sent: list[Any] = []
+    messages: list[Any] = []
 
     async def app(_scope: Any, _receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"a", b"b")]})
         await send({"type": "http.response.body", "body": b""})
 
     async def send(message: Any) -> None:
-        sent.append(message)
+        messages.append(message)
 
     scope = {"type": "http", "path": "/_ministack/ready", "headers": [(b"host", b"localhost")]}
     with pytest.raises(StopIteration):
         server.guarded(app, "key", is_alone=is_alone)(scope, None, send).__await__().send(None)
-    assert [name for name, _ in sent[0]["headers"]] == [b"a", *([EMULATOR_HEADER.encode()] if is_alone else [])]
-    assert sent[1] == {"type": "http.response.body", "body": b""}
+    assert [name for name, _ in messages[0]["headers"]] == [b"a", *([EMULATOR_HEADER.encode()] if is_alone else [])]
+    assert messages[1] == {"type": "http.response.body", "body": b""}

@@ -140,12 +140,12 @@ def test_a_sample_of_the_groups_is_compared_and_the_same_one_each_time(world: Or
         world.spoil(REVENUE, "total", 5, customer=f"customer{number}")
     world.deliver_new()
 
-    found = [world.verification(sample=sample) for sample in (0.3, 1.0, 0.3)]
-    for verifying in found:
+    runs = [world.verification(sample=sample) for sample in (0.3, 1.0, 0.3)]
+    for verifying in runs:
         list(verifying.steps())
-    groups = [{str(each.group) for each in verifying.differences} for verifying in found]
-    assert (5 < found[0].compared < 25, found[1].compared > 40, len(groups[1])) == (True, True, 40)
-    assert (found[0].compared, groups[0]) == (found[2].compared, groups[2])
+    groups = [{str(difference.group) for difference in verifying.differences} for verifying in runs]
+    assert (5 < runs[0].compared < 25, runs[1].compared > 40, len(groups[1])) == (True, True, 40)
+    assert (runs[0].compared, groups[0]) == (runs[2].compared, groups[2])
     assert groups[0] < groups[1]
 
 
@@ -176,7 +176,7 @@ def test_events_that_a_scan_takes_for_late_are_no_drift() -> None:
         world.accept(job, {"id": -int(world.clock()), "at": int(world.clock())})
         world.clock.advance(70)
         world.deliver_new()
-    assert [(each.group, each.missing) for each in verifying.differences] == [(bucket, {"h20": -1})]
+    assert [(difference.group, difference.missing) for difference in verifying.differences] == [(bucket, {"h20": -1})]
 
 
 def test_events_that_a_transaction_counts_long_after_the_cut_are_not_early() -> None:
@@ -345,8 +345,8 @@ def test_a_backfill_waits_until_the_log_is_past_its_scan(world: Orders, monkeypa
         world.order(number, 5)
     # Logged records may be from before the end of the scan, by the clocks.
     world.deliver_new()
-    with monkeypatch.context() as held:
-        held.setattr(world, "deliver_new", lambda: None)
+    with monkeypatch.context() as context:
+        context.setattr(world, "deliver_new", lambda: None)
         assert {next(steps).phase for _ in range(5)} == {"draining"}
     assert [*steps][-1].phase == "complete"
     assert world.read(NUMBER) == ({"orders": 40}, True)
@@ -384,10 +384,10 @@ def test_the_slowest_shard_is_waited_for() -> None:
 
 
 def test_the_second_of_two_writes_of_the_registry_is_refused(world: Orders) -> None:
-    seen = world.registry
+    registry = world.registry
     run = Run("v1", "verify", 10**10, ("revenue",))
-    assert write_registry(world.store, seen, (), attributes=typed_runs([run]))
-    assert not write_registry(world.store, seen, (), attributes=typed_runs([]))
+    assert write_registry(world.store, registry, (), attributes=typed_runs([run]))
+    assert not write_registry(world.store, registry, (), attributes=typed_runs([]))
     assert world.registry.runs == (run,)
 
 
@@ -447,7 +447,7 @@ def test_each_group_is_waited_for_up_to_its_last_record() -> None:
     world.put("other", "code")
     lag = Lag(world.store, world.feeds)
     assert lag.settle() > 0
-    world.deliver([each for each in world.records() if each["dynamodb"]["Keys"]["pk"]["S"] != "ORDER#19"][:19])
+    world.deliver([entry for entry in world.records() if entry["dynamodb"]["Keys"]["pk"]["S"] != "ORDER#19"][:19])
     assert lag.settle() > 0
     world.settle()
     # What comes later is not waited for.

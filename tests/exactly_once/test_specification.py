@@ -22,8 +22,8 @@ from tests.conftest import IN_CI
 TRACES = scaled(2)
 LONG = ("core", "checkpoints")
 """Explored by `make spec`, which also removes every guard and breaks the handler in every way."""
-CONFIGURATIONS = [c for each in SPECIFICATIONS for c in each.configurations if c.states and c.name not in LONG]
-REMOVALS = [removal for each in SPECIFICATIONS for removal in each.removals if removal.quick]
+CONFIGURATIONS = [c for spec in SPECIFICATIONS for c in spec.configurations if c.states and c.name not in LONG]
+REMOVALS = [removal for spec in SPECIFICATIONS for removal in spec.removals if removal.quick]
 BY_DAY = ("lost item", "an update has no condition")
 """A specification and a guard that are explored by day: whether the tools and modules work at all."""
 SOME_BROKEN = (
@@ -52,7 +52,7 @@ def _param(name: str, value: Any) -> Any:
     return pytest.param(value, id=name, marks=() if name in BY_DAY else pytest.mark.night)
 
 
-@pytest.mark.parametrize("configuration", [_param(each.name, each) for each in CONFIGURATIONS])
+@pytest.mark.parametrize("configuration", [_param(exploration.name, exploration) for exploration in CONFIGURATIONS])
 def test_every_count_is_exact_in_every_state(configuration: Exploration) -> None:
     result = configuration.check(compiled_in_haste=True)
     assert result.violated is None, "\n\n".join(result.trace)
@@ -60,7 +60,7 @@ def test_every_count_is_exact_in_every_state(configuration: Exploration) -> None
     assert result.states == configuration.states
 
 
-@pytest.mark.parametrize("removal", [_param(each.about, each) for each in REMOVALS])
+@pytest.mark.parametrize("removal", [_param(removal.about, removal) for removal in REMOVALS])
 def test_without_a_guard_some_state_counts_wrong(removal: Exploration) -> None:
     result = removal.check(compiled_in_haste=True)
     assert result.violated in {*removal.specification.invariants} - {"TypeOK"}

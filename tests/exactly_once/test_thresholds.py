@@ -63,34 +63,34 @@ def _records(counters: CountersInMemory) -> Iterator[dict[str, Any]]:
 
 
 def _due(counters: CountersInMemory, thresholds: Iterable[Threshold]) -> list[Crossed]:
-    found = []
+    result = []
     for record in _records(counters):
         name = record["dynamodb"].get("NewImage", {}).get("_type", {}).get("S")
-        found += crossed(record, [one for one in thresholds if watched(one.aggregate).name == name])
-    return found
+        result += crossed(record, [threshold for threshold in thresholds if watched(threshold.aggregate).name == name])
+    return result
 
 
 def _outbox(counters: CountersInMemory) -> list[dict[str, Any]]:
     return [item for item in counters._tables[0].items() if item["_type"]["S"] == "_crossing"]
 
 
-def _change(counters: CountersInMemory, rng: random.Random, known: dict[str, int], number: int) -> None:
+def _change(counters: CountersInMemory, rng: random.Random, revisions: dict[str, int], number: int) -> None:
     """Accept, correct or retract events; increment or reset a counter."""
     url = rng.choice("ab")
     act = rng.randrange(10)
     if act < 5:
         new = [f"e{number}-{n}" for n in range(rng.choice((1, 1, 4, 12)))]
-        known |= dict.fromkeys(new, 1)
-        counters.accept_many(VIEW, [_view(rng, each, url, 1) for each in new]).raise_for_rejected()
-        clicks = [{"id": each, "at": counters.clock.now.isoformat(), "url": url} for each in new]
+        revisions |= dict.fromkeys(new, 1)
+        counters.accept_many(VIEW, [_view(rng, key, url, 1) for key in new]).raise_for_rejected()
+        clicks = [{"id": key, "at": counters.clock.now.isoformat(), "url": url} for key in new]
         counters.accept_many(CLICK, clicks).raise_for_rejected()
-    elif act < 8 and known:
-        for key in rng.sample(sorted(known), min(len(known), rng.choice((1, 5)))):
+    elif act < 8 and revisions:
+        for key in rng.sample(sorted(revisions), min(len(revisions), rng.choice((1, 5)))):
             if rng.random() < 0.5:
-                known[key] += 1
-                counters.accept(VIEW, _view(rng, key, rng.choice("ab"), known[key]))
+                revisions[key] += 1
+                counters.accept(VIEW, _view(rng, key, rng.choice("ab"), revisions[key]))
             else:
-                known.pop(key)
+                revisions.pop(key)
                 counters.retract(VIEW, {"id": key})
     elif act == 8:
         counters.increment(STOCK, url=url, amount=rng.choice((-3, 4, 12)))
@@ -105,10 +105,10 @@ def _view(rng: random.Random, key: str, url: str, revision: int) -> dict[str, An
 
 @pytest.mark.parametrize("seed", range(scaled(2)))
 def test_the_outbox_holds_each_crossing_once(seed: int) -> None:
-    rng, known = random.Random(seed), dict[str, int]()
+    rng, revisions = random.Random(seed), dict[str, int]()
     with counters_in_memory([*DECLARED, *THRESHOLDS], now=NOW, seed=seed, faults=FAULTS) as counters:
         for number in range(30):
-            _change(counters, rng, known, number)
+            _change(counters, rng, revisions, number)
             if rng.random() < 0.2:
                 counters.clock.advance(timedelta(minutes=rng.randrange(90)))
         due, there = _due(counters, THRESHOLDS), _outbox(counters)
@@ -119,11 +119,11 @@ def test_the_outbox_holds_each_crossing_once(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(scaled(2)))
 def test_a_threshold_that_counts_once_has_each_level_of_a_group_once(seed: int) -> None:
     once = [replace(THRESHOLDS[place], once=True) for place in (1, 4, 8)]
-    rng, known = random.Random(seed), dict[str, int]()
+    rng, revisions = random.Random(seed), dict[str, int]()
     with counters_in_memory([*DECLARED, *once], now=NOW, seed=seed, faults=FAULTS) as counters:
         for number in range(30):
-            _change(counters, rng, known, number)
-        due, there = {each[:1] + each[2:4] for each in _due(counters, once)}, _outbox(counters)
+            _change(counters, rng, revisions, number)
+        due, there = {crossing[:1] + crossing[2:4] for crossing in _due(counters, once)}, _outbox(counters)
     kinds = collections.Counter((item["group"]["M"]["url"]["S"], *held(item)[:1], *held(item)[2:4]) for item in there)
     assert set(kinds.values()) == {1}, seed
     assert {kind[1:] for kind in kinds} == due, seed
@@ -136,8 +136,8 @@ def test_an_average_crosses_a_line_where_there_is_one() -> None:
     with counters_in_memory([speed, threshold], now=NOW) as counters:
         for number, size in enumerate((4, 30, 1, 1)):
             counters.accept(VIEW, {**_view(rng, f"{number}", "/", 1), "bytes": size})
-        found = sorted((item["direction"]["S"], item["old"]["S"], item["new"]["S"]) for item in _outbox(counters))
-    assert [(direction, new) for direction, _, new in found] == [("down", "9"), ("up", "17")]
+        rows = sorted((item["direction"]["S"], item["old"]["S"], item["new"]["S"]) for item in _outbox(counters))
+    assert [(direction, new) for direction, _, new in rows] == [("down", "9"), ("up", "17")]
 
 
 def watch(usage: Aggregate, *levels: Any, name: str = "plan", **options: Any) -> Any:
@@ -171,20 +171,20 @@ def _counted(*levels: int, **options: Any) -> Views:
 
 
 def _change_of(world: World) -> dict[str, Any]:
-    [record] = [each for each in world.records() if each["dynamodb"]["NewImage"]["_type"] == {"S": "views"}]
+    [record] = [record for record in world.records() if record["dynamodb"]["NewImage"]["_type"] == {"S": "views"}]
     return record
 
 
 def test_a_crossing_that_is_there_stays() -> None:
-    left: list[int] = []
+    counts: list[int] = []
     for calls in range(12):
         world = _counted(1)
         world.kill(world.records(), calls, after=True)
         before = world.items("_crossing")
         world.deliver_all()
         assert before in ([], world.items("_crossing"))
-        left.append(len(before))
-    assert {0, 1} == {*left}
+        counts.append(len(before))
+    assert {0, 1} == {*counts}
 
 
 def test_a_batch_whose_crossing_is_refused_is_delivered_again() -> None:
@@ -226,7 +226,7 @@ def test_changes_in_shards_whose_numbers_are_alike_have_crossings_each() -> None
     world = _counted(1)
     record, plan = _change_of(world), plan_of(world.registry)
     changes = [Change({**record, "eventID": event}) for event in ("1", "2", "1")]
-    assert len({put["sk"]["S"] for each in changes for put in crossings(plan, [each], collections.Counter())}) == 2
+    assert len({put["sk"]["S"] for change in changes for put in crossings(plan, [change], collections.Counter())}) == 2
 
 
 def test_a_page_that_splits_crosses_no_line() -> None:
@@ -312,9 +312,9 @@ def test_each_change_that_a_spoiled_item_keeps_from_crossing_is_counted() -> Non
     [item] = world.items("views")
     # Of the second, the image before is the spoiled one.
     for spoiled in ({"views": {"S": "x"}}, {}, {"pk": {"S": "USAGE"}}):
-        known = len(world.records())
+        position = len(world.records())
         world.write({**item, **spoiled})
-        assert world.deliver(world.records()[known:]).skipped_thresholds == {"plan": 1}
+        assert world.deliver(world.records()[position:]).skipped_thresholds == {"plan": 1}
 
 
 # Deliveries: counting goes on while EventBridge refuses, and at the limits of numbers
@@ -369,11 +369,11 @@ def test_an_outage_of_eventbridge_holds_up_no_count_and_loses_no_crossing(seed: 
         counters.clock.advance(_OUTAGE)
         outbox = _finish(counters, mapping)
         records = [*_records(counters)]
-    assert {each["id"] for each in bus.taken} == {item["id"]["S"] for item in outbox}, seed
+    assert {detail["id"] for detail in bus.details} == {item["id"]["S"] for item in outbox}, seed
     for customer in ("a", "b"):
-        taken = [each for each in bus.taken if each["group"]["customer"] == customer]
-        sent = {each["id"]: (each["sequence"], each["level"]) for each in taken}
-        assert [*sent.values()] == [*_lines_of(records, customer)], (seed, customer)
+        details = [detail for detail in bus.details if detail["group"]["customer"] == customer]
+        lines = {detail["id"]: (detail["sequence"], detail["level"]) for detail in details}
+        assert [*lines.values()] == [*_lines_of(records, customer)], (seed, customer)
 
 
 def _lines_of(records: list[dict[str, Any]], customer: str) -> Iterator[tuple[str, int]]:
@@ -408,7 +408,7 @@ def test_every_crossing_is_delivered_with_all_its_digits_and_no_shard_waits() ->
     crossed = 0
     for seed in range(scaled(6)):
         bus, outbox = _delivered(seed, lambda _: False)
-        details = {detail["id"]: detail for detail in bus.taken}
+        details = {detail["id"]: detail for detail in bus.details}
         assert {*details} == {item["id"]["S"] for item in outbox}, seed
         for item in outbox:
             for name in ("level", "old", "new"):
@@ -424,6 +424,6 @@ def test_a_crossing_that_is_refused_for_ever_holds_up_no_other() -> None:
     for seed in range(scaled(8)):
         bus, outbox = _delivered(seed, lambda detail: int(detail["id"], 16) % 3 == 0)
         expected = {item["id"]["S"] for item in outbox if int(item["id"]["S"], 16) % 3}
-        assert {detail["id"] for detail in bus.taken} == expected, seed
+        assert {detail["id"] for detail in bus.details} == expected, seed
         lasting += len(outbox) - len(expected)
     assert lasting > scaled(12)

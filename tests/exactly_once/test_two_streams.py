@@ -173,8 +173,8 @@ def test_items_of_a_source_table_are_counted_while_they_change() -> None:
             shop.cancel(5 + progress.done % 5)
             shop.order(100 + progress.done, 7, "bob")
     shop.sleep(1)
-    left = [item for item in shop.both.orders.items() if item["PK"]["S"] == "CUSTOMER#ann"]
-    assert shop.counts() == ((len(left), sum(int(item["cents"]["N"]) for item in left)), 2, True)
+    orders = [item for item in shop.both.orders.items() if item["PK"]["S"] == "CUSTOMER#ann"]
+    assert shop.counts() == ((len(orders), sum(int(item["cents"]["N"]) for item in orders)), 2, True)
     verifying = shop.verification()
     for _ in verifying.steps():
         shop.order(200, 3, "eve")

@@ -93,8 +93,8 @@ def five_views(packed: Packed | None) -> tuple[Site, Event, Aggregate, Aggregate
     views = replace(VIEWS, source=event)
     live = replace(views, name="live", pk="LIVE#{url}", on_expiry="subtract")
     site = Site(views, live)
-    seen = [{"url": "/", "at": int(site.clock()), "id": number, "weight": 2} for number in range(5)]
-    site.counters.accept_many(event, seen).raise_for_rejected()
+    events = [{"url": "/", "at": int(site.clock()), "id": number, "weight": 2} for number in range(5)]
+    site.counters.accept_many(event, events).raise_for_rejected()
     site.deliver_new()
     return site, event, views, live
 
@@ -107,7 +107,7 @@ def test_what_is_erased_and_stays_counted_is_unknown_never_drift(packed: Packed 
     site.spoil(views, "views", -7, url="/")
     site.erase(event, {"id": 1}, "keep")
     site.deliver_new()
-    assert [site.counters.get(each, url="/")["views"] for each in (views, live)] == [5, 4]
+    assert [site.counters.get(aggregate, url="/")["views"] for aggregate in (views, live)] == [5, 4]
     assert site.missing() == [("unknown", {"views": -1, "weight": -2})]
     site.spoil(live, "views", 7, url="/")
     site.spoil(views, "views", -3, url="/")
@@ -115,17 +115,17 @@ def test_what_is_erased_and_stays_counted_is_unknown_never_drift(packed: Packed 
 
 
 @OF_EACH_KIND
-@pytest.mark.parametrize(("phase", "kept"), [("waiting", 4), ("scanning", 5), ("draining", 5), ("adding", 5)])
+@pytest.mark.parametrize(("phase", "count"), [("waiting", 4), ("scanning", 5), ("draining", 5), ("adding", 5)])
 def test_an_erasure_during_a_backfill_keeps_counts_from_its_cut_on(
-    packed: Packed | None, phase: str, kept: int
+    packed: Packed | None, phase: str, count: int
 ) -> None:
     site, event, views, _ = five_views(packed)
     for step in site.backfill("views").steps():
         if step.phase == phase:
             site.erase(event, {"id": 1}, "keep")
     site.deliver_new()
-    assert site.read(views, url="/")[0] == {"views": kept, "weight": 2 * kept}
-    assert site.missing() == ([] if kept == 4 else [("unknown", {"views": -1, "weight": -2})])
+    assert site.read(views, url="/")[0] == {"views": count, "weight": 2 * count}
+    assert site.missing() == ([] if count == 4 else [("unknown", {"views": -1, "weight": -2})])
 
 
 def surplus(site: Site) -> dict[str, bool]:
@@ -197,15 +197,15 @@ def test_expired_items_make_a_group_no_smaller() -> None:
         site.spoil(HEAVY, name, -7)
     for name in ("views", "weight"):
         site.spoil(VIEWS, name, -20, url="/")
-    told = site.verify().differences
-    assert [(each.name, each.status, dict(each.missing)) for each in told] == [
+    differences = site.verify().differences
+    assert [(difference.name, difference.status, dict(difference.missing)) for difference in differences] == [
         ("heavy", "drifted", {"mean.count": 4, "sizes.0": 4}),
         ("heavy", "unknown", {"mean.sum": 1}),
         ("views", "drifted", {"views": 17}),
         ("views", "unknown", {"weight": 14}),
     ]
     reason = "at least so much: events may have expired, or been erased, that it counted, too"
-    assert {each.reason for each in told if each.status == "drifted"} == {reason}
+    assert {difference.reason for difference in differences if difference.status == "drifted"} == {reason}
     # A group that is gone has lost all there is.
     site.delete(site.group_item(VIEWS, url="/"))
     assert site.missing()[-1] == ("drifted", {"views": 4, "weight": 8})
@@ -217,9 +217,9 @@ def test_commands_say_how_many_groups_cannot_be_verified_and_leave_them() -> Non
     site.view(4, url="/about")
     site.skip()
     done = command(site, "verify")
-    *groups, said = lines(done.out)
+    *groups, summary = lines(done.out)
     assert done.code == 4
-    assert said.startswith("2 groups compared: none drifted, 1 cannot be verified, 0 wait for the quarantine; ")
+    assert summary.startswith("2 groups compared: none drifted, 1 cannot be verified, 0 wait for the quarantine; ")
     assert any(line.startswith("views url=/ views=-3 weight=-6 unknown events may have expired") for line in groups)
     assert command(site, "verify", "--repair", answer=lambda _: False).code == 4
     # Drift comes before what is unknown.
@@ -237,7 +237,7 @@ def test_scores_are_verified_and_repaired_on_their_own(spoiled: dict[str, int]) 
     for name, by in spoiled.items():
         site.spoil(RANKED, name, by, url="/")
     missing, verifying = {name: -by for name, by in spoiled.items()}, site.verify()
-    assert [(each.status, each.missing) for each in verifying.differences] == [("drifted", missing)]
+    assert [(difference.status, difference.missing) for difference in verifying.differences] == [("drifted", missing)]
     assert verifying.repair() == (1, 0)
     assert site.missing() == []
     [item] = [item for item in site.table.items() if "_score" in item]
@@ -306,8 +306,8 @@ def test_counts_of_a_transaction_just_now_are_no_drift_and_not_repaired(
     """The transaction counts once the log has passed the scan, and its record comes later."""
     jobs.spoil(JOBS, "jobs", spoiled)
     interrupt(monkeypatch, Verification, "_finish", lambda: jobs.counters.record_once(JOB, {"id": 1}, [JOBS]))
-    found = [(each.status, each.reason) for each in jobs.verify().differences]
-    assert found == ([("unknown", CHANGED_MEANWHILE)] if spoiled else [])
+    actual = [(difference.status, difference.reason) for difference in jobs.verify().differences]
+    assert actual == ([("unknown", CHANGED_MEANWHILE)] if spoiled else [])
 
 
 def test_no_transactions_are_waited_for_once_another_process_has_ended_the_run(jobs: World) -> None:

@@ -100,8 +100,8 @@ class Views(World):
     def counts(self) -> tuple[int, int]:
         """Counts of the window and of the aggregate."""
         ahead, views, *_ = self.declared
-        held = self.counters.window(ahead, url="/").last(timedelta(hours=6)).count  # type: ignore[arg-type]
-        return int(held), int(self.counters.get(views, {})["n"])  # type: ignore[arg-type]
+        count = self.counters.window(ahead, url="/").last(timedelta(hours=6)).count  # type: ignore[arg-type]
+        return int(count), int(self.counters.get(views, {})["n"])  # type: ignore[arg-type]
 
     def stored(self) -> str:
         items = [dict(item) for item in self.table.items() if not item["pk"]["S"].startswith("CHECKPOINT#")]
@@ -133,7 +133,7 @@ def test_a_group_waits_for_the_quarantine_whatever_it_lacks(retention: timedelta
     world.mend(replace(declared, max_groups=3))
     world.spoil(TAGS, "views", by, **{"tags[]": "a"})
     verifying = world.verify()
-    assert {(each.status, each.reason) for each in verifying.differences} == {
+    assert {(difference.status, difference.reason) for difference in verifying.differences} == {
         ("waits", "1 entry of the quarantine waits for it")
     }
     assert verifying.groups("waits").total() == 3
@@ -149,14 +149,14 @@ def test_an_entry_that_is_redriven_while_groups_are_read_is_no_drift(monkeypatch
     read = Verification._read
 
     def late(self: Any, *arguments: Any) -> Any:
-        held = read(self, *arguments)
+        result = read(self, *arguments)
         for entry in list(world.counters.quarantined()):
             world.counters.redrive(entry)
-        return held
+        return result
 
     monkeypatch.setattr(Verification, "_read", late)
     verifying = world.verify()
-    assert {each.status for each in verifying.differences} <= {"waits"}
+    assert {difference.status for difference in verifying.differences} <= {"waits"}
     verifying.repair()
     world.deliver_new()
     assert world.tags() == [1, 1, 1]
@@ -169,9 +169,9 @@ def test_a_group_for_which_nothing_waits_is_repaired_while_others_wait() -> None
     world.spoil(TAGS, "views", -4, **{"tags[]": "d"})
     done = command(world, "verify", "--repair", "--yes")
     assert (done.code, lines(done.out)) == (4, ["1 item repaired"])
-    found = command(world, "verify")
-    assert found.code == 4
-    assert lines(found.out)[-1].startswith(
+    result = command(world, "verify")
+    assert result.code == 4
+    assert lines(result.out)[-1].startswith(
         "4 groups compared: none drifted, 0 cannot be verified, 3 wait for the quarantine; "
     )
     assert world.tags("abcd") == [0, 0, 0, 1]
@@ -238,7 +238,7 @@ def test_what_was_discarded_waits_again_after_a_backfill_and_is_repaired_by_code
     world.mend(RAISED, replace(other, max_groups=3))
     world.clock.advance(HOUR)
     verifying = world.verify()
-    assert {each.status for each in verifying.differences} == {"drifted"}
+    assert {difference.status for difference in verifying.differences} == {"drifted"}
     assert verifying.repair() == (6, 0)
     assert world.tags() == [1, 1, 1]
     assert world.missing() == []
@@ -267,8 +267,8 @@ def test_an_entry_that_comes_after_its_event_is_erased_is_counted(kind: str, cou
     world = Views.ahead(kind)
     world.view(ahead=HOUR, delivers=False)
     world.clock.advance(2 * HOUR)
-    found = world.erase_all(counts, HookedClient(world.table, once(WRITES, world.deliver_new)) if meanwhile else None)
-    assert found.quarantined == found.left == int(meanwhile)
+    result = world.erase_all(counts, HookedClient(world.table, once(WRITES, world.deliver_new)) if meanwhile else None)
+    assert result.quarantined == result.left == int(meanwhile)
     world.deliver_new()
     assert world.waiting() == 1
     world.finish(counts)
@@ -333,7 +333,7 @@ def test_what_is_redriven_and_erased_during_a_verification_is_no_drift(kind: str
     world.erase_all("keep")
     world.deliver_new()
     list(steps)
-    assert {each.status for each in verifying.differences} == {"unknown"}
+    assert {difference.status for difference in verifying.differences} == {"unknown"}
     assert verifying.repair() == (0, 0)
     assert world.counts() == (1, 1)
 
@@ -486,4 +486,4 @@ def test_an_image_waits_once_though_the_run_learns_of_a_change_of_its_item_after
         world.write({**key, "state": {"S": "provisional"}})
     # The process that knew of no change dies after the first of two.
     assert confirm(world.store, *early[0])
-    assert [confirm(world.store, *one) for one in late] == [False, True]
+    assert [confirm(world.store, *entry) for entry in late] == [False, True]

@@ -121,44 +121,44 @@ class RandomRequests:
         self._names[f"#{name[:2]}"] = name
         return f"#{name[:2]}"
 
-    def _given(self, *among: Item) -> str:
+    def _token(self, *among: Item) -> str:
         token = f":{len(self._values)}"
         self._values[token] = self._some(*among) if among else self._value()
         return token
 
     def _condition(self, depth: int = 2) -> str:
-        name, given = self._name(), self._given
+        name, token = self._name(), self._token
         if depth and self._random.random() < 0.3:
-            one, two = self._condition(depth - 1), self._condition(depth - 1)
-            return str(self._some(f"NOT {one}", f"{one} AND {two}", f"{one} OR {two}", f"({one} OR {two}) AND {one}"))
+            p, q = self._condition(depth - 1), self._condition(depth - 1)
+            return str(self._some(f"NOT {p}", f"{p} AND {q}", f"{p} OR {q}", f"({p} OR {q}) AND {p}"))
         low, high = sorted(self._random.sample(self._some(_NUMBERS, _TEXTS, _BYTES), 2), key=comparable)
         test: Callable[[], str] = self._some(
             lambda: f"attribute_exists({name})",
             lambda: f"attribute_not_exists({name})",
-            lambda: f"begins_with({name}, {given(*self._common_of('S', 'B'))})",
-            *[lambda: f"contains({name}, {given()})"] * 2,
-            lambda: f"attribute_type({name}, {given({'S': 'S'}, {'S': 'N'}, {'S': 'SS'}, {'S': 'BOOL'})})",
-            lambda: f"{name} BETWEEN {given(low)} AND {given(high)}",
-            lambda: f"{self._some(self._name, given)()} {self._some('=', '<>')} {given()}",
-            *[lambda: f"{name} {self._some('<', '<=', '>', '>=')} {given(*self._common_of('N', 'S', 'B'))}"] * 2,
+            lambda: f"begins_with({name}, {token(*self._common_of('S', 'B'))})",
+            *[lambda: f"contains({name}, {token()})"] * 2,
+            lambda: f"attribute_type({name}, {token({'S': 'S'}, {'S': 'N'}, {'S': 'SS'}, {'S': 'BOOL'})})",
+            lambda: f"{name} BETWEEN {token(low)} AND {token(high)}",
+            lambda: f"{self._some(self._name, token)()} {self._some('=', '<>')} {token()}",
+            *[lambda: f"{name} {self._some('<', '<=', '>', '>=')} {token(*self._common_of('N', 'S', 'B'))}"] * 2,
         )
         return test()
 
     def _change(self) -> str:
-        name, other, given = self._name(), self._name(), self._given
-        number = partial(given, *_NUMBERS)
+        name, other, token = self._name(), self._name(), self._token
+        number = partial(token, *_NUMBERS)
         change: Callable[[], str] = self._some(
-            lambda: f"SET {name} = {given()}",
+            lambda: f"SET {name} = {token()}",
             lambda: f"SET {name} = {other}",
-            lambda: f"SET {name} = if_not_exists({other}, {given()})",
+            lambda: f"SET {name} = if_not_exists({other}, {token()})",
             lambda: f"SET {name} = {other} + {number()}",
             lambda: f"SET {name} = {number()} - {other}",
             lambda: f"SET {name} = {other}, {other} = {name}",
             lambda: f"SET {name} = if_not_exists({name}, {number()}) + {number()}",
             lambda: f"REMOVE {name}, {other}",
             lambda: f"ADD {name} {number()}",
-            lambda: f"ADD {name} {number()} SET {other} = {given()}",
-            lambda: f"SET {name} = {given()} REMOVE {other}",
+            lambda: f"ADD {name} {number()} SET {other} = {token()}",
+            lambda: f"SET {name} = {token()} REMOVE {other}",
         )
         return change()
 
@@ -166,14 +166,14 @@ class RandomRequests:
         """Return a request with expressions and the placeholders that they have; now and then with one more."""
         request: Request = {"TableName": self._table} | {name: text for name, text in texts.items() if text}
         used = " ".join(texts.values())
-        given: dict[str, dict[str, Any]] = {
+        fields: dict[str, dict[str, Any]] = {
             "ExpressionAttributeNames": self._names,
             "ExpressionAttributeValues": self._values,
         }
         self._names, self._values = {}, {}
-        for name, placeholders in given.items():
-            if kept := {key: value for key, value in placeholders.items() if key in used or self._is_rare()}:
-                request[name] = kept
+        for name, placeholders in fields.items():
+            if entries := {key: value for key, value in placeholders.items() if key in used or self._is_rare()}:
+                request[name] = entries
         return request
 
     # Writes
@@ -233,11 +233,11 @@ class RandomRequests:
         # At a bound of the sort key, DynamoDB Local knows that nothing follows.
         sort, most = self._some(
             *[("", self._some(1, 2, 3))] * 3,
-            (f" AND begins_with(sk, {self._given(low)})", 1),
-            (f" AND sk BETWEEN {self._given(low)} AND {self._given(high)}", 100),
-            (f" AND sk {self._some('=', '<', '<=', '>', '>=')} {self._given(low)}", 100),
+            (f" AND begins_with(sk, {self._token(low)})", 1),
+            (f" AND sk BETWEEN {self._token(low)} AND {self._token(high)}", 100),
+            (f" AND sk {self._some('=', '<', '<=', '>', '>=')} {self._token(low)}", 100),
         )
-        condition = f"pk = {self._given(key['pk'])}{sort}"
+        condition = f"pk = {self._token(key['pk'])}{sort}"
         request = self._read(KeyConditionExpression=condition, FilterExpression=self._condition(1))
         if not sort and self._random.random() < 0.3:
             request["ExclusiveStartKey"] = key

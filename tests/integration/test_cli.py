@@ -37,13 +37,13 @@ class Shop:
 
     def sell(self, first: int, last: int) -> None:
         sales = [{"shop": "a", "id": number, "price": 2, "at": AT} for number in range(first, last)]
-        assert {one.status for one in self.counters.accept_many(SALE, sales)} == {"accepted"}
+        assert {outcome.status for outcome in self.counters.accept_many(SALE, sales)} == {"accepted"}
 
     def deliver(self) -> None:
         assert self.engine.streams is not None
         reader = StreamReader(self.engine.streams, self.arn, sleep=lambda _: None)
         aggregator = Aggregator(Table(self.name, self.engine.client), (SHOPS, PACE), quarantine_retention_seconds=1e7)
-        for shard in (each.id for each in reader.shards()):
+        for shard in (entry.id for entry in reader.shards()):
             records = [lambda_record(dict(record), self.arn) for record in reader.records(shard)]
             batch: dict[str, Any] = {"shardId": shard, "Records": records}
             state = aggregator.handle(batch).state(batch)
@@ -78,13 +78,13 @@ def test_counts_and_how_far_they_are(shop: Shop) -> None:
     assert shop.run("get", "shops", "shop=a")["measures"] == {"sales": 6, "taken": 12}
     assert shop.run("get", "pace", "shop=a", "--since", "2026-11-20", "--until", "2026-11-21")["count"] == 6
     span = ("--since", "2026-11-20T09:00Z", "--until", "2026-11-20T12:00Z", "--step", "1h")
-    assert [one["count"] for one in shop.run("get", "pace", "shop=a", *span)["series"]] == [0, 6, 0]
+    assert [point["count"] for point in shop.run("get", "pace", "shop=a", *span)["series"]] == [0, 6, 0]
     assert len(shop.run("events", "sale", "shop=a", "--all")["events"]) == 6
     facts = shop.run("describe")
     assert (facts["table"]["ttl"], facts["table"]["stream"]) == ("ttl", shop.arn)
-    counted = [one for one in facts["shards"] if one["checkpoint moved"] is not None]
+    counted = [shard for shard in facts["shards"] if shard["checkpoint moved"] is not None]
     assert counted
-    assert all(one["state"] == "open" for one in counted)
+    assert all(shard["state"] == "open" for shard in counted)
 
 
 @pytest.mark.night

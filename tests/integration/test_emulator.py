@@ -54,8 +54,8 @@ def _start_caller(*limits: int) -> tuple[subprocess.Popen[str], int, int, Path]:
         command = [sys.executable, "-c", _CALLER, str(limit)]
         caller = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
         assert caller.stdout is not None
-        if said := caller.stdout.readline().split():
-            port, worker, directory = said
+        if parts := caller.stdout.readline().split():
+            port, worker, directory = parts
             return caller, int(port), int(worker), Path(directory)
         caller.communicate()
     pytest.fail(f"the emulator did not answer within {limits[-1]} s")
@@ -129,7 +129,7 @@ def test_nothing_is_left_after_the_block(error: type[Exception] | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "ending", [signal.SIGKILL, *(pytest.param(one, marks=pytest.mark.night) for one in (signal.SIGTERM, signal.SIGINT))]
+    "ending", [signal.SIGKILL, *(pytest.param(end, marks=pytest.mark.night) for end in (signal.SIGTERM, signal.SIGINT))]
 )
 def test_nothing_is_left_when_the_caller_is_ended(ending: signal.Signals) -> None:
     caller, port, worker, directory = _start_caller(600)
@@ -152,9 +152,9 @@ def test_it_ends_when_its_time_is_up() -> None:
 
 
 def test_a_failed_start_says_what_was_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        monkeypatch.setattr("counters_cli.emulator._free_port", lambda _: taken.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        monkeypatch.setattr("counters_cli.emulator._free_port", lambda _: listener.getsockname()[1])
         with pytest.raises(EmulatorError, match="already in use"), Emulator.start(max_seconds=600):
             pytest.fail("it must not start")

@@ -35,8 +35,8 @@ def counters(engine: Engine) -> Iterator[Counters]:
 
 
 def _top(counters: Counters, scores: Counter, count: int, country: str = "no") -> list[tuple[str, object]]:
-    found = counters.top(scores, {"country": country}, count=count)
-    return [(ranked.values["player"], ranked["points"]) for ranked in found]
+    groups = counters.top(scores, {"country": country}, count=count)
+    return [(ranked.values["player"], ranked["points"]) for ranked in groups]
 
 
 def test_the_first_of_each_leaderboard(counters: Counters, scores: Counter) -> None:

@@ -255,7 +255,7 @@ def _stored(store: Store) -> str:
 
 
 @pytest.mark.parametrize(
-    ("ttl", "retention", "kept"),
+    ("ttl", "retention", "seconds"),
     [
         *((NOW + 7 * DAY, 90 * DAY, 7 * DAY), (NOW + 400 * DAY, 90 * DAY, 90 * DAY), (NOW + 900, 90 * DAY, 2 * DAY)),
         # Of times, one that deletes nothing is none.
@@ -264,13 +264,13 @@ def _stored(store: Store) -> str:
     ],
 )
 def test_an_entry_is_kept_no_longer_than_its_event_or_was_asked_for(
-    store: Store, ttl: int, retention: float, kept: int
+    store: Store, ttl: int, retention: float, seconds: int
 ) -> None:
     aggregator = Aggregator(store.table, (_sums(SALE),), quarantine_retention_seconds=retention)
     bad = record(10**21, {**image("sale", amount="much"), "ttl": {"N": str(ttl)}})
     assert aggregator.handle({"Records": [bad], "shardId": SHARD}).quarantined == 1
     [entry] = store.items()
-    assert int(entry["ttl"]["N"]) == NOW + kept
+    assert int(entry["ttl"]["N"]) == NOW + seconds
 
 
 def test_rows_of_others_stay_in_a_whole_chunk_in_quarantine(store: Store) -> None:
@@ -280,8 +280,8 @@ def test_rows_of_others_stay_in_a_whole_chunk_in_quarantine(store: Store) -> Non
     assert Quarantine(store.table, 90.0 * DAY).keep(SHARD, [unreadable]) == 1
     [entry] = store.counters.quarantined()
     assert store.counters.redrive(entry)
-    found = store.counters.erase(PACKED, {"client": "ann"}, counts="take_back")
-    assert (found.packed, found.quarantined, found.left) == (2, 2, 0)
+    result = store.counters.erase(PACKED, {"client": "ann"}, counts="take_back")
+    assert (result.packed, result.quarantined, result.left) == (2, 2, 0)
     [entry] = store.counters.quarantined(redriven=True)
     assert [values["client"] for _, values in rows_of(entry.content["dynamodb"]["NewImage"])] == ["bob"]
     [item] = [item for item in store.items() if item["pk"]["S"].startswith("QUARANTINE#")]

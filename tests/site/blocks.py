@@ -31,8 +31,8 @@ class Block:
 
     @property
     def file(self) -> str | None:
-        found = _FILE.match(self.code)
-        return found[1] if found else None
+        match = _FILE.match(self.code)
+        return match[1] if match else None
 
     def statements(self) -> list[ast.stmt]:
         """The block's code, with the lines of its page."""
@@ -43,16 +43,16 @@ class Block:
         if not isinstance(statement, ast.Expr):
             return None
         rest = self.code.splitlines()[(statement.end_lineno or 0) - self.line][statement.end_col_offset or 0 :]
-        found = _COMMENT.match(rest)
+        match = _COMMENT.match(rest)
         try:
-            return (ast.literal_eval(found[1]),) if found else None
+            return (ast.literal_eval(match[1]),) if match else None
         except (SyntaxError, ValueError):
             return None  # a remark
 
 
 def blocks(page: Path) -> list[Block]:
     text = page.read_text(encoding="utf-8")
-    return [Block(page, text.count("\n", 0, found.start(1)) + 1, found[1]) for found in _BLOCK.finditer(text)]
+    return [Block(page, text.count("\n", 0, match.start(1)) + 1, match[1]) for match in _BLOCK.finditer(text)]
 
 
 def pages() -> Iterator[Path]:
@@ -68,8 +68,8 @@ def run(block: Block, names: dict[str, Any]) -> int:
         if value is None or not isinstance(statement, ast.Expr):
             exec(compile(ast.Module([statement], []), str(block.page), "exec"), names)
             continue
-        found = eval(compile(ast.Expression(statement.value), str(block.page), "eval"), names)
+        actual = eval(compile(ast.Expression(statement.value), str(block.page), "eval"), names)
         where = f"{block.page.relative_to(PROJECT)}:{statement.lineno}"
-        assert found == value[0], f"{where}: promised {value[0]!r}, found {found!r}"
+        assert actual == value[0], f"{where}: promised {value[0]!r}, found {actual!r}"
         promised += 1
     return promised

@@ -107,8 +107,8 @@ def test_a_value_that_is_not_as_promised_fails(tmp_path: Path) -> None:
 
 
 def test_pages_promise_values() -> None:
-    page_blocks = [block for found in PAGES.values() for block in found]
-    assert sum(block.promised(each) is not None for block in page_blocks for each in block.statements()) > 5
+    page_blocks = [block for entries in PAGES.values() for block in entries]
+    assert sum(block.promised(statement) is not None for block in page_blocks for statement in block.statements()) > 5
 
 
 def test_preludes_are_of_pages_with_blocks() -> None:
@@ -134,6 +134,6 @@ def test_the_site_builds_strictly_without_a_network(tmp_path: Path) -> None:
 )
 def test_links_lead_to_files_on_the_repositorys_host(page: Path) -> None:
     text = re.sub(r"(?ms)^```.*?^```$", "", page.read_text(encoding="utf-8"))
-    links = [found["target"] or found["picture"] for found in _LINK.finditer(text)]
+    links = [match["target"] or match["picture"] for match in _LINK.finditer(text)]
     local = [link for link in links if not urlsplit(link).scheme and link[0] != "#"]
     assert [link for link in local if not (page.parent / unquote(urlsplit(link).path)).exists()] == []

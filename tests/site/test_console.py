@@ -40,7 +40,7 @@ REQUESTS = (
     Percentiles("latency", REQUEST, by="route", attribute="ms", time="at"),
     Window("seats", CHANGE, by="team", time="at", measure=TimeWeighted("seats"), retention=None),
 )
-NEXT = (*(each for each in DECLARED if each.name != "phones"), replace(PHONES, where=Attr("device").ne("laptop")))
+NEXT = (*(entry for entry in DECLARED if entry.name != "phones"), replace(PHONES, where=Attr("device").ne("laptop")))
 """What `cdk synth` writes: another filter."""
 
 
@@ -71,19 +71,19 @@ class Terminal:
         self._blog, self._requests = blog, requests
         self._ids = random.Random(16)
 
-    def answer(self, line: str, shown: list[str]) -> list[str]:
+    def answer(self, line: str, output: list[str]) -> list[str]:
         """What a line prints; of what is not run, what the page shows."""
         words = shlex.split(line.removeprefix("$ ").partition(" | ")[0])
         if words[0] == "cat":
             file = Path(words[1])
             if not file.exists():
-                file.write_text("".join(f"{one}\n" for one in shown), encoding="utf-8")
+                file.write_text("".join(f"{row}\n" for row in output), encoding="utf-8")
             return file.read_text(encoding="utf-8").splitlines()
         if words[:2] == ["cdk", "synth"]:
             Path("cdk.out").mkdir()
             write_template(Path("cdk.out", "Blog.template.json"), Function=NEXT)
         if words[0] != "counters":
-            return shown
+            return output
         table = self._requests if "--table counters" in line else self._blog
         printed = self._run([table.name if word == "counters" else word for word in words[1:]], table)
         return printed[: int(line.rpartition(" | head -")[2])] if " | head -" in line else printed
@@ -99,7 +99,7 @@ class Terminal:
         token = patch("secrets.token_hex", lambda size: f"{self._ids.getrandbits(8 * size):0{2 * size}x}")
         with token, patch("dynamodb_counters._table.CONCURRENCY", 1):
             main(words, session)
-        return [one.rstrip() for one in screen.getvalue().splitlines()]
+        return [line.rstrip() for line in screen.getvalue().splitlines()]
 
 
 def printed(page: str, terminal: Terminal) -> str:
@@ -108,8 +108,8 @@ def printed(page: str, terminal: Terminal) -> str:
     def fill(block: re.Match[str]) -> str:
         lines: list[str] = []
         for command in re.split(r"(?m)^(?=\$ )", block[1])[1:]:
-            line, *shown = command.splitlines()
-            lines += [line, *terminal.answer(line, shown)]
+            line, *output = command.splitlines()
+            lines += [line, *terminal.answer(line, output)]
         return "```console\n" + "".join(f"{line}\n" for line in lines) + "```"
 
     return _BLOCK.sub(fill, page)
@@ -129,7 +129,7 @@ def test_the_page_shows_what_the_commands_print(tmp_path: Path, monkeypatch: pyt
 
 def test_every_command_has_an_example_and_a_place_in_the_index() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    shown = page + (DOCS / "backfill.md").read_text(encoding="utf-8")
+    text = page + (DOCS / "backfill.md").read_text(encoding="utf-8")
     for name in commands():
-        assert re.search(rf"(?m)^\$ counters {name}\b", shown), name
+        assert re.search(rf"(?m)^\$ counters {name}\b", text), name
         assert f"| [`{name.split(maxsplit=1)[0]}`](#" in page

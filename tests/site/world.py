@@ -97,5 +97,5 @@ def declarations(blocks: list[Block]) -> list[Any]:
                 exec(compile(ast.Module([statement], []), "page", "exec"), names)
             except (ImportError, NameError):
                 continue  # a page's own file, or what its prelude gives
-    values = (each for value in names.values() for each in (value if isinstance(value, list) else [value]))
+    values = (item for value in names.values() for item in (value if isinstance(value, list) else [value]))
     return [*{id(value): value for value in values if isinstance(value, _COUNTED)}.values()]

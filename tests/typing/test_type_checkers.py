@@ -33,9 +33,9 @@ def _by_mypy() -> set[tuple[str, int]]:
     command = [sys.executable, "-m", "mypy", "--no-pretty", "--no-error-summary", *files]
     done = subprocess.run(command, cwd=_PROJECT, capture_output=True, text=True, check=False, timeout=_SECONDS)
     assert done.returncode in (0, 1), done.stderr
-    found = re.findall(r"^(\S+?):(\d+): error:", done.stdout, re.MULTILINE)
-    assert all(path in files for path, _ in found), done.stdout
-    return {(Path(path).name, int(line)) for path, line in found}
+    errors = re.findall(r"^(\S+?):(\d+): error:", done.stdout, re.MULTILINE)
+    assert all(path in files for path, _ in errors), done.stdout
+    return {(Path(path).name, int(line)) for path, line in errors}
 
 
 def _by_pyright() -> set[tuple[str, int]]:
@@ -50,23 +50,23 @@ def _by_pyright() -> set[tuple[str, int]]:
     report = json.loads(done.stdout)
     assert report["summary"]["filesAnalyzed"] == 2, report
     return {
-        (Path(each["file"]).name, each["range"]["start"]["line"] + 1)
-        for each in report["generalDiagnostics"]
-        if each["severity"] == "error"
+        (Path(entry["file"]).name, entry["range"]["start"]["line"] + 1)
+        for entry in report["generalDiagnostics"]
+        if entry["severity"] == "error"
     }
 
 
 def _cdk_modules(source: str) -> set[str]:
     imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
     modules = {node.module for node in imports if node.module and node.module.startswith("aws_cdk.")}
-    named = {each.name for node in imports if node.module == "aws_cdk" for each in node.names}
+    named = {alias.name for node in imports if node.module == "aws_cdk" for alias in node.names}
     return modules | {f"aws_cdk.{name}" for name in named if name.islower()}
 
 
 @pytest.mark.night
 def test_mypy_reads_every_module_of_the_cdk_that_is_imported() -> None:
     settings = tomllib.loads((_PROJECT / "pyproject.toml").read_text())["tool"]["mypy"]
-    [read] = [each["module"] for each in settings["overrides"] if each.get("follow_imports") == "normal"]
+    [read] = [override["module"] for override in settings["overrides"] if override.get("follow_imports") == "normal"]
     places = [_PROJECT / name for name in settings["files"]]
     sources = [path for place in places for path in (place.rglob("*.py") if place.is_dir() else (place,))]
 
@@ -82,7 +82,7 @@ def test_declarations_that_type_checkers_pass_can_be_made() -> None:
 @pytest.mark.night
 @pytest.mark.parametrize("check", [_by_mypy, _by_pyright], ids=["mypy", "pyright"])
 def test_right_lines_pass_and_each_marked_line_is_refused(check: Callable[[], set[tuple[str, int]]]) -> None:
-    found = check()
+    errors = check()
 
-    assert found == _marked("wrong.py")
-    assert len(found) >= 15
+    assert errors == _marked("wrong.py")
+    assert len(errors) >= 15
