@@ -97,8 +97,8 @@ class Counting(World):
         """Return what is new by shard, parents before children, as Lambda has it."""
         new = self.new()
         shards = [shard for stream in self.streams for shard in stream.shards() if shard.is_open or new[shard.id]]
-        left = {shard.id for shard in shards}
-        free = [shard.id for shard in shards if shard.parent not in left]
+        ids = {shard.id for shard in shards}
+        free = [shard.id for shard in shards if shard.parent not in ids]
         if self._faults:
             self._random.shuffle(free)
         return [(shard, new[shard]) for shard in free]
@@ -114,9 +114,9 @@ class Counting(World):
         return True
 
     def _once_more(self, shard: str, records: list[Record]) -> list[Record]:
-        known = self.records(shard)[: self._delivered[shard]]
+        past = self.records(shard)[: self._delivered[shard]]
         # A batch that Lambda delivers again is young: a batch that is counted is repeated within minutes.
-        young = [one for one in known if one["dynamodb"]["ApproximateCreationDateTime"] > self.clock() - HOUR]
+        young = [record for record in past if record["dynamodb"]["ApproximateCreationDateTime"] > self.clock() - HOUR]
         return young[-len(records) - self._random.randrange(_REPLAYED) :] or records
 
     def _count(self, shard: str, records: list[Record]) -> None:
@@ -235,12 +235,12 @@ class OwnItems:
         typed, plain = TypeSerializer().serialize, TypeDeserializer().deserialize
 
         def send(**request: Any) -> dict[str, Any]:
-            asked = {name: request[name] for name in ("Item", "Key", "ExpressionAttributeValues") if name in request}
-            sent: dict[str, Any] = {
-                name: {each: typed(value) for each, value in values.items()} for name, values in asked.items()
+            inputs = {name: request[name] for name in ("Item", "Key", "ExpressionAttributeValues") if name in request}
+            changes: dict[str, Any] = {
+                name: {key: typed(value) for key, value in values.items()} for name, values in inputs.items()
             }
-            answer: dict[str, Any] = call(TableName=self.name, **{**request, **sent})
+            answer: dict[str, Any] = call(TableName=self.name, **{**request, **changes})
             items: dict[str, Any] = {name: answer[name] for name in ("Item", "Attributes") if name in answer}
-            return answer | {name: {each: plain(value) for each, value in item.items()} for name, item in items.items()}
+            return answer | {name: {key: plain(value) for key, value in item.items()} for name, item in items.items()}
 
         return send

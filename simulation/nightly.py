@@ -62,9 +62,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m simulation.nightly", description=__doc__)
     parser.add_argument("--minutes", type=float, default=_MINUTES, help="of the soak; all seeds are scaled alike")
     parser.add_argument("--parts", nargs="*", default=[], choices=[*parts(1)], help="some of them; default: all")
-    given = parser.parse_args()
-    wanted = {name: part for name, part in parts(given.minutes).items() if not given.parts or name in given.parts}
-    results = [run(name, part, variables(name, given.minutes)) for name, part in wanted.items()]
+    options = parser.parse_args()
+    choice = {name: part for name, part in parts(options.minutes).items() if not options.parts or name in options.parts}
+    results = [run(name, part, variables(name, options.minutes)) for name, part in choice.items()]
     print("", *(row for _, row in results), sep="\n")
     return int(not all(is_right for is_right, _ in results))
 

@@ -48,10 +48,10 @@ def run(
     sqs = SQS({"dead-letters": dead_letters}, threads.sleep, lambda: rng.random() < refused)
     consumer = Consumer(table.reached(rng.random), VIEW, "dead-letters", Plan(()))
     consumer.__dict__["sqs"] = sqs
-    mapping = Poller(threads, queue, lambda *given: [one.id for one in consumer.consume(*given) if not one.is_done])
+    mapping = Poller(threads, queue, lambda *batch: [item.id for item in consumer.consume(*batch) if not item.is_done])
     start, messages = clock(), -(-events // per_message)
     for number, first in enumerate(range(0, events, per_message)):
-        views = [_view(each) for each in range(first, min(first + per_message, events))]
+        views = [_view(index) for index in range(first, min(first + per_message, events))]
         views += [{"url": "中" * growing}] if growing else []
 
         def send(body: str = json.dumps(views, ensure_ascii=False)) -> None:

@@ -119,8 +119,8 @@ class World:
         self.table.put_item(TableName=self.name, Item=dict(item))
 
     def item(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
-        found: dict[str, Any] | None = self.table.get_item(TableName=self.name, Key=_key(key)).get("Item")
-        return found
+        item: dict[str, Any] | None = self.table.get_item(TableName=self.name, Key=_key(key)).get("Item")
+        return item
 
     def delete(self, key: Mapping[str, Any]) -> None:
         """Delete an item by its key, or by itself."""
@@ -183,7 +183,7 @@ class World:
     def records(self, shard: str | None = None) -> list[Record]:
         """Return all records of a shard since the table was founded, by default of the first."""
         shard = shard or self.shards()[0]
-        [stream] = [stream for stream in self.streams if any(each.id == shard for each in stream.shards())]
+        [stream] = [stream for stream in self.streams if any(other.id == shard for other in stream.shards())]
         return stream.read(shard, None, 10**9).records[self._founding.get(shard, 0) :]
 
     def deliver(self, records: list[Record], shard: str | None = None, by: Aggregator | None = None) -> Report:
@@ -328,7 +328,7 @@ class World:
 
     def missing(self) -> list[tuple[str, dict[str, Any]]]:
         """Return status and missing numbers of each group that a verification finds other than its sources say."""
-        return [(each.status, dict(each.missing)) for each in self.verify().differences]
+        return [(difference.status, dict(difference.missing)) for difference in self.verify().differences]
 
 
 def _key(key: Mapping[str, Any]) -> dict[str, Any]:

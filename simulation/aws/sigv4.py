@@ -15,6 +15,6 @@ LATEST: Final = LANDING_SECONDS + SKEW_SECONDS
 """No request lands so long after it was sent, by AWS's clock."""
 
 
-def landing(rng: random.Random, sent: float, ahead: float, longest: float = LANDING_SECONDS) -> float:
+def landing(rng: random.Random, moment: float, ahead: float, longest: float = LANDING_SECONDS) -> float:
     """When a request lands that a clock has signed which was `ahead` of AWS's."""
-    return sent + rng.choice((rng.uniform(0, longest + ahead), longest + ahead))
+    return moment + rng.choice((rng.uniform(0, longest + ahead), longest + ahead))

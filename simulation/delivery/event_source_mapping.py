@@ -68,11 +68,11 @@ class EventSourceMapping:
 
     def shards(self) -> list[str]:
         """The shards that may be delivered from: those not busy whose parents are through."""
-        found = self.source.shards()
-        known = {shard.id for shard in found}
-        for shard in found:
+        shards = self.source.shards()
+        ids = {shard.id for shard in shards}
+        for shard in shards:
             # A parent that the stream has forgotten can have nothing left.
-            if shard.id not in self._pollers and (shard.parent not in known or shard.parent in self._finished):
+            if shard.id not in self._pollers and (shard.parent not in ids or shard.parent in self._finished):
                 options = (shard.id, self.source, self.clock, self.settings, self.on_failure.append)
                 self._pollers[shard.id] = _ShardPoller(*options)
         return [name for name in self._pollers if name not in self._busy and name not in self._finished]

@@ -79,7 +79,7 @@ class FaultyClient:
         """Ask the caller's handlers, as botocore does before it sends a request again; one that raises stops it."""
         handler = self._handlers.get(f"needs-retry.dynamodb.{operation}")
         if handler is not None:
-            error = self._lost(operation)
+            error = self._loss(operation)
             response = (None, error.response) if isinstance(error, ClientError) else None
             caught = None if response else error
             handler(response=response, caught_exception=caught, operation=SimpleNamespace(name=operation))
@@ -88,12 +88,12 @@ class FaultyClient:
         call = getattr(self.client, name)
         operation = name.title().replace("_", "")
 
-        def sent(**request: Any) -> Any:
+        def method(**request: Any) -> Any:
             about = operation + REGISTRATION if _registers(request) else operation
             send = partial(self._some, call) if operation == "BatchExecuteStatement" else call
             return self._call(operation, about, lambda: send(**request))
 
-        return sent
+        return method
 
     def get_paginator(self, operation: str) -> Any:
         return paginator(getattr(self, operation))
@@ -102,8 +102,8 @@ class FaultyClient:
         """Send statements, of which a table that is near its limits refuses some."""
         error = {"Code": self.rng.choice(_REFUSED), "Message": "injected"} if self.rng.random() < 0.2 else None
         refused = [bool(error) and self.rng.random() < 0.3 for _ in Statements]
-        left = [statement for statement, is_refused in zip(Statements, refused, strict=True) if not is_refused]
-        answer = call(Statements=left, **request) if left else {"Responses": []}
+        statements = [statement for statement, is_refused in zip(Statements, refused, strict=True) if not is_refused]
+        answer = call(Statements=statements, **request) if statements else {"Responses": []}
         answers = iter(answer["Responses"])
         return {**answer, "Responses": [{"Error": error} if is_refused else next(answers) for is_refused in refused]}
 
@@ -121,7 +121,7 @@ class FaultyClient:
             case Fault.INTERNAL:
                 raise failure(operation, "InternalServerError")
             case Fault.LOST_ACK | Fault.LATE:
-                raise self._lost(operation)
+                raise self._loss(operation)
             case Fault.RETRIED | Fault.LATE_RETRIED:
                 self._needs_retry(operation)
                 return self._call(operation, about, send)
@@ -131,7 +131,7 @@ class FaultyClient:
                 self.delay(self.rng.uniform(1, 40))
         return send()
 
-    def _lost(self, operation: str) -> Exception:
+    def _loss(self, operation: str) -> Exception:
         timeout, closed = ReadTimeoutError(endpoint_url=_ENDPOINT), ConnectionClosedError(endpoint_url=_ENDPOINT)
         return self.rng.choice((failure(operation, "InternalServerError"), timeout, closed))
 

@@ -61,11 +61,11 @@ def once(
     operations: Collection[str], before: Callable[[], object], where: Callable[[dict[str, Any]], bool] = lambda _: True
 ) -> Hook:
     """A hook that has something happen before the first request of some operations."""
-    left = [before]
+    actions = [before]
 
     def hook(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
-        if name in operations and left and where(request):
-            left.pop()()
+        if name in operations and actions and where(request):
+            actions.pop()()
         return send()
 
     return hook
@@ -77,23 +77,23 @@ class HeldClient(HookedClient):
     def __init__(self, client: Any, operation: str) -> None:
         super().__init__(client, self.hold)
         self._operation = operation
-        self._sent: list[Callable[[], Any]] = []
+        self._requests: list[Callable[[], Any]] = []
 
     def forget(self) -> None:
-        self._sent.clear()
+        self._requests.clear()
 
     def let_through(self) -> None:
         self._operation = ""
 
     def land(self) -> None:
-        [send] = self._sent
+        [send] = self._requests
         with contextlib.suppress(ClientError):
             send()
 
     def hold(self, name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
         if name != self._operation:
             return send()
-        self._sent.append(send)
+        self._requests.append(send)
         raise Crashed
 
 
@@ -102,12 +102,12 @@ class Dying(HookedClient):
 
     def __init__(self, client: Any, calls: int, *, after: bool, operations: Collection[str] = ()) -> None:
         super().__init__(client, self._count)
-        self._left, self._after, self._operations = calls, after, operations
+        self._calls, self._after, self._operations = calls, after, operations
 
     def _count(self, name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
         is_counted = not self._operations or name in self._operations
-        self._left -= is_counted
-        if not is_counted or self._left >= 0:
+        self._calls -= is_counted
+        if not is_counted or self._calls >= 0:
             return send()
         if self._after:
             send()
@@ -122,7 +122,7 @@ class FrozenThreads:
 
     def __init__(self, operation: str, error: type[BaseException], frozen: int = CONCURRENCY - 1) -> None:
         self._operation, self._error, self._frozen = operation, error, frozen
-        self._thawed, self._held, self._first = threading.Event(), threading.Semaphore(0), threading.Lock()
+        self._thawed, self._arrivals, self._first = threading.Event(), threading.Semaphore(0), threading.Lock()
 
     def __call__(self, name: str, send: Callable[[], Any], _request: dict[str, Any]) -> Any:
         if name != self._operation or self._thawed.is_set():
@@ -130,10 +130,10 @@ class FrozenThreads:
         is_own = not threading.current_thread().name.startswith("dynamodb")
         if is_own and self._first.acquire(blocking=False):
             for _number in range(self._frozen):
-                assert self._held.acquire(timeout=_LONGEST_SECONDS)
+                assert self._arrivals.acquire(timeout=_LONGEST_SECONDS)
             raise self._error
         if self._frozen:
-            self._held.release()
+            self._arrivals.release()
             assert self._thawed.wait(_LONGEST_SECONDS)
         return send()
 

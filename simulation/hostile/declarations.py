@@ -63,5 +63,5 @@ DECLARATIONS: Final[tuple[Declaration, ...]] = flatten(
 )
 """All count the same event, so that one that is malformed for any of them would be quarantined."""
 
-SERVED: Final = (*(each for each in DECLARATIONS if isinstance(each, Window) or not each._longest), VIEW, HIT)
+SERVED: Final = (*(level for level in DECLARATIONS if isinstance(level, Window) or not level._longest), VIEW, HIT)
 FIELDS: Final = ("customer", "url", "time", "clientId", "tags[]", "time:day")

@@ -193,7 +193,7 @@ def consumer(name: str) -> Door:
             stack.enter_context(patch("dynamodb_counters._table.make_service_client", lambda *_: queue))
             failed = ingest_queue.handler({"Records": records}, LAMBDA_CONTEXT)["batchItemFailures"]
         dead, queue.messages = queue.messages, []
-        harmed = [one["itemIdentifier"] for one in failed] or [body for body in dead if body in (before, after)]
+        harmed = [report["itemIdentifier"] for report in failed] or [body for body in dead if body in (before, after)]
         return {"statusCode": 400 if dead else 202, "headers": {}, "harmed": harmed}
 
     def look(_: Any, response: Any) -> str:
@@ -222,11 +222,11 @@ def counter_api(name: str, *, tenant: bool = False, throttled: bool = False) -> 
             return f"not as the OpenAPI document says: {differs:.200}"
         if not tenant or response["statusCode"] != 200 or not response["body"].startswith("{"):
             return ""
-        found = {*_customers(read_json(response["body"]))}
+        customers = {*_customers(read_json(response["body"]))}
         own = set[str]()
         with suppress(AttributeError, LookupError, TypeError):  # Who has no claim may read the API's document alone.
             own = {_claim(request)}
-        return f"another customer's counts: {found}" if found - own else ""
+        return f"another customer's counts: {customers}" if customers - own else ""
 
     return Door(name, call, posts=False, look=look, may_be_unavailable=throttled)
 

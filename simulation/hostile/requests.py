@@ -57,9 +57,9 @@ class Stranger:
         """A request for counts or events; one in eight posts a batch."""
         if self._rng.random() < 0.125:
             return self._spoiled(new_request("POST", "/v1/batch", "", self._batch(), self._headers()))
-        path, needed, taken = self._rng.choice(_RESOURCES)
+        path, needed, others = self._rng.choice(_RESOURCES)
         parameters = {name: self._parameter(name) for name in needed if self._rng.random() < 0.97}
-        parameters |= {name: self._parameter(name) for name in taken if self._rng.random() < 0.3}
+        parameters |= {name: self._parameter(name) for name in others if self._rng.random() < 0.3}
         query = urlencode(parameters, errors="replace")
         drawn = self._rng.random()
         if drawn < 0.05:
@@ -232,13 +232,13 @@ def _token(text: str) -> str:
 
 def _resources() -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
     """Path, required and other parameters of everything that is served."""
-    found: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [("/openapi.json", (), ()), ("/", (), ())]
+    resources: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [("/openapi.json", (), ()), ("/", (), ())]
     for declared in SERVED:
         for resource in resources_of(declared):
-            required, known = fields_of(declared, resource)
-            others = (*(name for name in known or () if name not in required), *options_of(declared, resource))
-            found.append((PATHS[resource].format(declared.name), required, others))
-    return found
+            required, fields = fields_of(declared, resource)
+            others = (*(name for name in fields or () if name not in required), *options_of(declared, resource))
+            resources.append((PATHS[resource].format(declared.name), required, others))
+    return resources
 
 
 _RESOURCES: Final = _resources()

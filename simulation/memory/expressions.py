@@ -60,8 +60,8 @@ def matcher(request: Mapping[str, Any], name: str) -> Callable[[Item], bool]:
     """The test of items that one of a request's expressions is; all match if it has none."""
     if name not in request:
         return lambda _: True
-    test, given = compile_condition(request[name]), Placeholders.of(request)
-    return lambda item: test(item, given)
+    test, bindings = compile_condition(request[name]), Placeholders.of(request)
+    return lambda item: test(item, bindings)
 
 
 @lru_cache(maxsize=4096)
@@ -118,7 +118,7 @@ class _Parser:
         parts = [next_part()]
         while self._take(word):
             parts.append(next_part())
-        return parts[0] if len(parts) == 1 else lambda item, given: combine(part(item, given) for part in parts)
+        return parts[0] if len(parts) == 1 else lambda item, bindings: combine(part(item, bindings) for part in parts)
 
     def _disjunction(self) -> Test:
         return self._joined("OR", any, partial(self._joined, "AND", all, self._negation))
@@ -126,7 +126,7 @@ class _Parser:
     def _negation(self) -> Test:
         if self._take("NOT"):
             inner = self._negation()
-            return lambda item, given: not inner(item, given)
+            return lambda item, bindings: not inner(item, bindings)
         if self._take("("):
             inner = self._disjunction()
             self._need(")")
@@ -137,25 +137,25 @@ class _Parser:
         word = self._next()
         if self._take("("):
             return self._function(word)
-        left, sign = _operand(word), self._next()
-        right = self._operand()
+        operand, sign = _operand(word), self._next()
+        other = self._operand()
         if sign == "BETWEEN":
             self._need("AND")
-            low, high = _both(_ORDER[">="], left, right), _both(_ORDER["<="], left, self._operand())
-            return lambda item, given: low(item, given) and high(item, given)
+            low, high = _both(_ORDER[">="], operand, other), _both(_ORDER["<="], operand, self._operand())
+            return lambda item, bindings: low(item, bindings) and high(item, bindings)
         if sign == "<>":
-            equal = _both(_ORDER["="], left, right)
-            return lambda item, given: not equal(item, given)
+            equal = _both(_ORDER["="], operand, other)
+            return lambda item, bindings: not equal(item, bindings)
         if sign not in _ORDER:
             raise InvalidValueError(f"Invalid expression: Syntax error; token: {sign!r}")
-        return _both(_ORDER[sign], left, right)
+        return _both(_ORDER[sign], operand, other)
 
     def _function(self, name: str) -> Test:
         path = self._next()
         if name in ("attribute_exists", "attribute_not_exists"):
             self._need(")")
-            wanted = name == "attribute_exists"
-            return lambda item, given: (given.name(path) in item) is wanted
+            expected = name == "attribute_exists"
+            return lambda item, bindings: (bindings.name(path) in item) is expected
         if name not in _HOLDS:
             raise InvalidValueError(f"Invalid expression: function {name} is not known here")
         self._need(",")
@@ -168,16 +168,16 @@ class _Parser:
             return lambda _, __: None
         if clause == "ADD":
             added = self._next()
-            return lambda old, given: _sum(old.get(given.name(target), {"N": "0"}), given.value(added))
+            return lambda old, bindings: _sum(old.get(bindings.name(target), {"N": "0"}), bindings.value(added))
         if clause != "SET":
             raise InvalidValueError(f"Invalid UpdateExpression: Syntax error; token: {clause!r}")
         self._need("=")
         source = self._source()
         sign = "+" if self._take("+") else "-" if self._take("-") else ""
         if not sign:
-            return lambda old, given: _present(source(old, given))
+            return lambda old, bindings: _present(source(old, bindings))
         other = self._source()
-        return lambda old, given: _sum(source(old, given), other(old, given), negated=sign == "-")
+        return lambda old, bindings: _sum(source(old, bindings), other(old, bindings), negated=sign == "-")
 
     def _source(self) -> Operand:
         word = self._next()
@@ -188,72 +188,72 @@ class _Parser:
         self._need(",")
         default = self._operand()
         self._need(")")
-        return lambda item, given: path(item, given) or default(item, given)
+        return lambda item, bindings: path(item, bindings) or default(item, bindings)
 
 
 def require_update(request: Mapping[str, Any]) -> None:
     """Refuse an update for what it says, whatever item it meets."""
-    given = Placeholders.of(request)
-    for value in given.values.values():
+    bindings = Placeholders.of(request)
+    for value in bindings.values.values():
         stored(value)
-    names = [name for name, _ in _changes(request, given)]
+    names = [name for name, _ in _changes(request, bindings)]
     if len(set(names)) < len(names):
         raise InvalidValueError("Invalid UpdateExpression: Two document paths overlap with each other")
 
 
-def _changes(request: Mapping[str, Any], given: Placeholders) -> list[tuple[str, Operand]]:
-    return [(given.name(token), value) for token, value in compile_update(request["UpdateExpression"])]
+def _changes(request: Mapping[str, Any], bindings: Placeholders) -> list[tuple[str, Operand]]:
+    return [(bindings.name(token), value) for token, value in compile_update(request["UpdateExpression"])]
 
 
 def apply_update(request: Mapping[str, Any], keys: tuple[str, ...], old: Item) -> Item:
     """The item a request makes of another; every operand is read from the old one."""
-    given = Placeholders.of(request)
+    bindings = Placeholders.of(request)
     new = dict(old)
-    changes = _changes(request, given)
+    changes = _changes(request, bindings)
     if any(name in keys for name, _ in changes):
         raise InvalidValueError("Cannot update attribute. This attribute is part of the key")
     for name, value in changes:
-        if (found := value(old, given)) is None:
+        if (result := value(old, bindings)) is None:
             new.pop(name, None)
         else:
-            new[name] = found
+            new[name] = result
     return new
 
 
 def _operand(token: str) -> Operand:
     if token.startswith(":"):
-        return lambda _, given: given.value(token)
-    return lambda item, given: item.get(given.name(token))
+        return lambda _, bindings: bindings.value(token)
+    return lambda item, bindings: item.get(bindings.name(token))
 
 
-def _both(holds: Callable[[Value, Value], bool], left: Operand, right: Operand) -> Test:
-    def test(item: Mapping[str, Any], given: Placeholders) -> bool:
-        one, two = left(item, given), right(item, given)
-        return one is not None and two is not None and holds(one, two)
+def _both(holds: Callable[[Value, Value], bool], operand: Operand, other: Operand) -> Test:
+    def test(item: Mapping[str, Any], bindings: Placeholders) -> bool:
+        first, second = operand(item, bindings), other(item, bindings)
+        return first is not None and second is not None and holds(first, second)
 
     return test
 
 
-def _compare(order: Callable[[Any, Any], bool], one: Value, two: Value) -> bool:
-    if "S" in one and "S" in two:
-        return order(one["S"], two["S"])
-    (kind, left), (other, right) = comparable(one), comparable(two)
-    return kind == other and order(left, right)
+def _compare(order: Callable[[Any, Any], bool], first: Value, second: Value) -> bool:
+    if "S" in first and "S" in second:
+        return order(first["S"], second["S"])
+    (kind, content), (other, operand) = comparable(first), comparable(second)
+    return kind == other and order(content, operand)
 
 
-def _contains(one: Value, two: Value) -> bool:
-    (kind, content), (other, wanted) = comparable(one), comparable(two)
+def _contains(first: Value, second: Value) -> bool:
+    (kind, content), (other, operand) = comparable(first), comparable(second)
     if kind == "L":
-        return (other, wanted) in content
-    return (kind == f"{other}S" or kind == other in ("S", "B")) and wanted in content
+        return (other, operand) in content
+    return (kind == f"{other}S" or kind == other in ("S", "B")) and operand in content
 
 
 _SIGNS: Final = {"=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _ORDER: Final = {sign: partial(_compare, order) for sign, order in _SIGNS.items()}
 _HOLDS: Final[Mapping[str, Callable[[Value, Value], bool]]] = {
-    "begins_with": lambda one, two: [*one] == [*two] and next(iter(one.values())).startswith(*two.values()),
+    "begins_with": lambda value, start: [*value] == [*start] and next(iter(value.values())).startswith(*start.values()),
     "contains": _contains,
-    "attribute_type": lambda one, two: [*one] == [two.get("S")],
+    "attribute_type": lambda value, kind: [*value] == [kind.get("S")],
 }
 
 
@@ -263,8 +263,8 @@ def _present(value: Value | None) -> Value:
     return stored(value)
 
 
-def _sum(one: Value | None, two: Value | None, *, negated: bool = False) -> Value:
-    if one is None or two is None or "N" not in one or "N" not in two:
+def _sum(first: Value | None, second: Value | None, *, negated: bool = False) -> Value:
+    if first is None or second is None or "N" not in first or "N" not in second:
         raise InvalidValueError("An operand in the update expression has an incorrect data type")
-    text = two["N"]
-    return {"N": add(one["N"], (text[1:] if text.startswith("-") else f"-{text}") if negated else text)}
+    text = second["N"]
+    return {"N": add(first["N"], (text[1:] if text.startswith("-") else f"-{text}") if negated else text)}

@@ -76,9 +76,9 @@ class MemoryDynamoDB:
     def get_item(self, **request: Any) -> dict[str, Any]:
         with self._lock:
             self.usage.calls += 1
-            found = self._table("GetItem", request).find("GetItem", request["Key"])
-            self.usage.reads += read_units([found or {}], consistent=request.get("ConsistentRead", False))
-            return {"Item": _projected(request, [found])[0]} if found else {}
+            item = self._table("GetItem", request).find("GetItem", request["Key"])
+            self.usage.reads += read_units([item or {}], consistent=request.get("ConsistentRead", False))
+            return {"Item": _projected(request, [item])[0]} if item else {}
 
     def put_item(self, **request: Any) -> dict[str, Any]:
         return self._single("PutItem", "Put", request)
@@ -101,15 +101,15 @@ class MemoryDynamoDB:
         return {}
 
     def batch_get_item(self, *, RequestItems: dict[str, dict[str, Any]], **_: Any) -> dict[str, Any]:  # noqa: N803
-        [(name, asked)] = RequestItems.items()
+        [(name, request)] = RequestItems.items()
         with self._lock:
             self.usage.calls += 1
-            self._require_few("BatchGetItem", Keys=asked["Keys"])
-            table = self._table("BatchGetItem", {**asked, "TableName": name})
-            found = [table.find("BatchGetItem", key) for key in asked["Keys"]]
-            consistent = asked.get("ConsistentRead", False)
-            self.usage.reads += sum(read_units([item or {}], consistent=consistent) for item in found)
-        return {"Responses": {name: _projected(asked, [item for item in found if item])}, "UnprocessedKeys": {}}
+            self._require_few("BatchGetItem", Keys=request["Keys"])
+            table = self._table("BatchGetItem", {**request, "TableName": name})
+            items = [table.find("BatchGetItem", key) for key in request["Keys"]]
+            consistent = request.get("ConsistentRead", False)
+            self.usage.reads += sum(read_units([item or {}], consistent=consistent) for item in items)
+        return {"Responses": {name: _projected(request, [item for item in items if item])}, "UnprocessedKeys": {}}
 
     def batch_execute_statement(self, *, Statements: list[dict[str, Any]], **_: Any) -> dict[str, Any]:  # noqa: N803
         """UPDATEs of one item by its key."""
@@ -146,15 +146,15 @@ class MemoryDynamoDB:
             table = self._table(operation, request)
             try:
                 items, more = (table.page if operation == "Query" else table.scanned)(request, self.page_items)
-                found = _projected(request, list(filter(matcher(request, "FilterExpression"), items)))
+                matches = _projected(request, list(filter(matcher(request, "FilterExpression"), items)))
             except InvalidValueError as error:
                 raise failure(operation, "ValidationException", str(error)) from None
             units = read_units(items, consistent=request.get("ConsistentRead", False))
             self.usage.reads += units
-        told = {} if request.get("Select") == "COUNT" else {"Items": found}
+        content = {} if request.get("Select") == "COUNT" else {"Items": matches}
         last = {"LastEvaluatedKey": table.key_of({"Item": items[-1]})} if more else {}
-        counts = {"Count": len(found), "ScannedCount": len(items)}
-        return {**told, **counts, "ConsumedCapacity": {"CapacityUnits": units}, **last}
+        counts = {"Count": len(matches), "ScannedCount": len(items)}
+        return {**content, **counts, "ConsumedCapacity": {"CapacityUnits": units}, **last}
 
     def describe_table(self, **request: Any) -> dict[str, Any]:
         """Description that a run asks for: its keys, how many items there are about, how large they are, the stream."""
@@ -173,10 +173,10 @@ class MemoryDynamoDB:
 
     def _table(self, operation: str, request: Mapping[str, Any]) -> Table:
         """The table of a request, whose placeholders must be those that its expressions use."""
-        given = {*(request.get("ExpressionAttributeNames") or ()), *(request.get("ExpressionAttributeValues") or ())}
+        names = {*(request.get("ExpressionAttributeNames") or ()), *(request.get("ExpressionAttributeValues") or ())}
         needed = used(*(request[name] for name in EXPRESSIONS if name in request))
-        if given != needed:
-            message = f"Value provided unused in expressions, or used and not provided: {sorted(given ^ needed)}"
+        if names != needed:
+            message = f"Value provided unused in expressions, or used and not provided: {sorted(names ^ needed)}"
             raise failure(operation, "ValidationException", message)
         name = _table_name(request["TableName"])
         if name not in self.tables:
@@ -212,17 +212,17 @@ class MemoryDynamoDB:
         return [done for _, _, done in tried]
 
 
-def _table_name(given: str) -> str:
+def _table_name(name: str) -> str:
     """Return the name of a table that its name or its ARN stands for."""
-    return given.rpartition("/")[2]
+    return name.rpartition("/")[2]
 
 
 def _projected(request: Mapping[str, Any], items: list[Item]) -> list[Item]:
     """Copies of the items with the attributes the request asks for."""
     if "ProjectionExpression" not in request:
         return [dict(item) for item in items]
-    given = Placeholders.of(request)
-    names = [given.name(token.strip()) for token in request["ProjectionExpression"].split(",")]
+    bindings = Placeholders.of(request)
+    names = [bindings.name(token.strip()) for token in request["ProjectionExpression"].split(",")]
     return [{name: item[name] for name in names if name in item} for item in items]
 
 

@@ -81,13 +81,13 @@ class Table:
         """The items of a query's next page, whole, and whether more follow."""
         if "IndexName" in request:
             return self._of_index(request), False
-        text, given = request["KeyConditionExpression"], Placeholders.of(request)
+        text, bindings = request["KeyConditionExpression"], Placeholders.of(request)
         if (parsed := _KEY_CONDITION.fullmatch(text)) is None:
             raise InvalidValueError(f"Invalid KeyConditionExpression: {text}")
         names = re.findall(r"(?<![:\w])#?[A-Za-z]\w*", request.get("FilterExpression", ""))
-        if not {given.name(name) for name in names}.isdisjoint(self.keys):
+        if not {bindings.name(name) for name in names}.isdisjoint(self.keys):
             raise InvalidValueError("Filter Expression can only contain non-primary key attributes")
-        partition = self.partitions.get(given.value(parsed[1])["S"], {})
+        partition = self.partitions.get(bindings.value(parsed[1])["S"], {})
         forward = request.get("ScanIndexForward", True)
         start = request.get("ExclusiveStartKey", {}).get(self.keys[-1], {}).get("S")
         matches = matcher(request, "KeyConditionExpression")
@@ -95,8 +95,8 @@ class Table:
         if start is not None:
             keys = [key for key in keys if (key > start if forward else key < start)]
         # One more than a page has, which says whether more follow.
-        found = islice((item for key in keys if matches(item := partition[key])), _most(request, most) + 1)
-        return _one_page(list(found), request, most)
+        items = islice((item for key in keys if matches(item := partition[key])), _most(request, most) + 1)
+        return _one_page(list(items), request, most)
 
     def scanned(self, request: Mapping[str, Any], most: int) -> tuple[list[Item], bool]:
         """The items of a scan's next page, and whether more follow in the segment."""
@@ -105,7 +105,7 @@ class Table:
         after = () if start is None else (_hash(start[self.keys[0]]["S"]), *self._place(start))
         hashed = ((_hash(partition), partition) for partition in self.partitions)
         partitions = sorted(place for place in hashed if place[0] * segments >> 32 == segment and place >= after[:2])
-        found = (
+        rest = (
             items[sort]
             for place in partitions
             for items in [self.partitions[place[1]]]
@@ -113,16 +113,16 @@ class Table:
             if (*place, sort) > after
         )
         # One more than a page has, which says whether more follow.
-        return _one_page(list(islice(found, _most(request, most) + 1)), request, most)
+        return _one_page(list(islice(rest, _most(request, most) + 1)), request, most)
 
     def _of_index(self, request: Mapping[str, Any]) -> list[Item]:
         """Items that a query finds in an index that holds keys only, on one page."""
         partition, sort = self.indexes[request["IndexName"]]
         matches = matcher(request, "KeyConditionExpression")
-        found = [item for item in self.items() if sort in item and matches(item)]
-        found.sort(key=lambda item: comparable(item[sort]), reverse=not request.get("ScanIndexForward", True))
+        items = [item for item in self.items() if sort in item and matches(item)]
+        items.sort(key=lambda item: comparable(item[sort]), reverse=not request.get("ScanIndexForward", True))
         names = (*self.keys, partition, sort)
-        return [{name: item[name] for name in names} for item in found]
+        return [{name: item[name] for name in names} for item in items]
 
     def store(self, key: Item, old: Item | None, new: Item | None, *, size: int, by_ttl: bool = False) -> None:
         """Replace, insert or (with None) delete an item; `size` is that of both images in bytes."""
@@ -220,12 +220,12 @@ def _limited(item: Item) -> Item:
 
 
 def answer(request: Mapping[str, Any], done: Attempt) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+    response: dict[str, Any] = {}
     if request.get("ReturnConsumedCapacity", "NONE") != "NONE":
-        told["ConsumedCapacity"] = {"TableName": request["TableName"], "CapacityUnits": done.units}
+        response["ConsumedCapacity"] = {"TableName": request["TableName"], "CapacityUnits": done.units}
     returned = request.get("ReturnValues", "NONE")
     if returned == "ALL_NEW":
-        told["Attributes"] = dict(done.new or {})
+        response["Attributes"] = dict(done.new or {})
     elif returned == "ALL_OLD" and done.old:
-        told["Attributes"] = dict(done.old)
-    return told
+        response["Attributes"] = dict(done.old)
+    return response

@@ -76,10 +76,10 @@ class MemoryStream:
         return [Shard(shard.id, shard.parent, not shard.closed) for shard in shards]
 
     def read(self, shard: str, after: str | None, limit: int) -> Page:
-        found = self._shards[shard]
-        start = max(found.trimmed, 0 if after is None else found.indexes[after] + 1)
+        log = self._shards[shard]
+        start = max(log.trimmed, 0 if after is None else log.indexes[after] + 1)
         stop = start + limit
-        return Page(found.records[start:stop], ended=found.closed and stop >= len(found.records))
+        return Page(log.records[start:stop], ended=log.closed and stop >= len(log.records))
 
     def describe_stream(self, **_: Any) -> dict[str, Any]:
         """The call of the DynamoDB Streams API."""
@@ -90,13 +90,13 @@ class MemoryStream:
             described.append({"ShardId": shard.id, **parent, "SequenceNumberRange": numbers})
         return {"StreamDescription": {"Shards": described}}
 
-    def get_shard_iterator(self, **asked: Any) -> dict[str, Any]:
+    def get_shard_iterator(self, **request: Any) -> dict[str, Any]:
         """The call of the DynamoDB Streams API."""
-        return {"ShardIterator": f"{asked['ShardId']} {asked.get('SequenceNumber', '')}"}
+        return {"ShardIterator": f"{request['ShardId']} {request.get('SequenceNumber', '')}"}
 
-    def get_records(self, **asked: Any) -> dict[str, Any]:
+    def get_records(self, **request: Any) -> dict[str, Any]:
         """The call of the DynamoDB Streams API."""
-        shard, after = asked["ShardIterator"].split(" ")
+        shard, after = request["ShardIterator"].split(" ")
         page = self.read(shard, after or None, self.page_records)
         last = page.records[-1]["dynamodb"]["SequenceNumber"] if page.records else after
         more = {} if page.ended else {"NextShardIterator": f"{shard} {last}"}
@@ -114,8 +114,8 @@ class MemoryStream:
 
     def records(self, shard: str, after: str = "") -> list[Record]:
         """Those after a padded sequence number, as a reader of streams asks for them."""
-        found = self.read(shard, None, len(self._shards[shard].records)).records
-        return [one for one in found if one["dynamodb"]["SequenceNumber"].zfill(_MOST_DIGITS) > after]
+        records = self.read(shard, None, len(self._shards[shard].records)).records
+        return [record for record in records if record["dynamodb"]["SequenceNumber"].zfill(_MOST_DIGITS) > after]
 
     def append(self, keys: Item, old: Item | None, new: Item | None, *, size: int, by_ttl: bool = False) -> None:
         """Write the record of a change to the shard that owns its partition key, the first of `keys`."""

@@ -34,8 +34,8 @@ def canonical(text: str) -> str:
     return format_number(parse(text))
 
 
-def add(one: str, two: str) -> str:
-    return format_number(_checked(EXACT.add(parse(one), parse(two))))
+def add(first: str, second: str) -> str:
+    return format_number(_checked(EXACT.add(parse(first), parse(second))))
 
 
 def comparable(value: Value) -> tuple[str, Any]:

@@ -54,26 +54,26 @@ def generated(root: Path) -> Iterator[Generated]:
 
 def _read() -> Iterator[Mutation]:
     file = ""
-    found: list[tuple[str, list[str], list[str]]] = []
+    entries: list[tuple[str, list[str], list[str]]] = []
     for line in (_FOLDER / "written.txt").read_text(encoding="utf-8").splitlines():
         mark, _, rest = line.partition(" ")
         match mark:
             case "==":
                 file = rest
             case "*":
-                found.append((rest, [], []))
+                entries.append((rest, [], []))
             case "~":
                 old, _, new = rest.partition(" → ")
-                found[-1][1].append(old)
-                found[-1][2].append(new)
+                entries[-1][1].append(old)
+                entries[-1][2].append(new)
             case "-":
-                found[-1][1].append(rest)
+                entries[-1][1].append(rest)
             case "+":
-                found[-1][2].append(rest)
+                entries[-1][2].append(rest)
             case "?":
-                for name, before, after in found:
+                for name, before, after in entries:
                     yield Mutation(name, file, "\n".join(before), "\n".join(after), rest)
-                found.clear()
+                entries.clear()
 
 
 def _read_guards() -> Iterator[str]:

@@ -104,17 +104,17 @@ def _run(root: Path, arguments: Sequence[str], seconds: float = _TIMEOUT_SECONDS
 
 def reaches(project: Path, tests: Sequence[str]) -> dict[str, list[str]]:
     """Run tests on a copy; return those that reach each function of the runtime, the fastest first."""
-    found = defaultdict[str, list[str]](list)
+    result = defaultdict[str, list[str]](list)
     with tempfile.TemporaryDirectory(dir=project.parent) as folder:
         root = shutil.copytree(project, Path(folder) / "project")
         reach.instrument(root / RUNTIME)
         plugins = ("xdist.plugin", "dynamodb_counters._pytest_plugin", reach.__name__)
         ignored = [f"--ignore=tests/{name}" for name in _IGNORED_TESTS]
         _run(root, [*(f"-p{name}" for name in plugins), f"-n{os.cpu_count()}", *ignored, *tests])
-        for each in sorted(reach.read(root), key=lambda each: each.seconds):
-            for function in each.functions:
-                found[function].append(each.test)
-    return found
+        for trace in sorted(reach.read(root), key=lambda trace: trace.seconds):
+            for function in trace.functions:
+                result[function].append(trace.test)
+    return result
 
 
 def attempt(mutation: Generated, tests: Sequence[str], project: Path) -> str:
@@ -127,26 +127,26 @@ def attempt(mutation: Generated, tests: Sequence[str], project: Path) -> str:
     return result
 
 
-def named(wanted: Sequence[Mutation], project: Path, pool: Executor) -> Iterator[Row]:
+def named(mutations: Sequence[Mutation], project: Path, pool: Executor) -> Iterator[Row]:
     """Try mutations on their own tests."""
-    unbroken = _run(project, sorted({f"{_TESTS}/{mutation.test}" for mutation in wanted}), compiles=True)
+    unbroken = _run(project, sorted({f"{_TESTS}/{mutation.test}" for mutation in mutations}), compiles=True)
     if unbroken != SURVIVED:
         raise SystemExit(f"the tests do not pass on the runtime as it is: {unbroken}")
-    results = pool.map(lambda mutation: run(mutation, [f"{_TESTS}/{mutation.test}"], project), wanted)
-    for mutation, result in zip(wanted, results, strict=True):
+    results = pool.map(lambda mutation: run(mutation, [f"{_TESTS}/{mutation.test}"], project), mutations)
+    for mutation, result in zip(mutations, results, strict=True):
         yield mutation.name, mutation.test, result
 
 
-def made(wanted: Sequence[Generated], given: argparse.Namespace, project: Path, pool: Executor) -> Iterator[Row]:
+def trials(mutations: Sequence[Generated], options: argparse.Namespace, project: Path, pool: Executor) -> Iterator[Row]:
     """Try guards, and then others for as long as is given."""
-    tests = reaches(project, given.tests)
-    end = time.monotonic() + 60 * given.minutes
+    tests = reaches(project, options.tests)
+    end = time.monotonic() + 60 * options.minutes
 
     def result(mutation: Generated) -> str:
         is_over = mutation.name not in GUARDS and time.monotonic() > end
         return "" if is_over else attempt(mutation, tests[mutation.reached], project)
 
-    for mutation, noticed in zip(wanted, pool.map(result, wanted), strict=True):
+    for mutation, noticed in zip(mutations, pool.map(result, mutations), strict=True):
         if noticed:
             yield mutation.name, f"{len(tests[mutation.reached])} tests", noticed
 
@@ -171,22 +171,22 @@ def main() -> int:
     parser.add_argument("--tests", nargs="+", default=[_TESTS, "tests/unit"], help="that may notice generated ones")
     parser.add_argument("--minutes", type=float, default=math.inf, help="for generated ones that are no guards")
     parser.add_argument("--seed", type=int, default=0, help="of the order of generated ones")
-    given = parser.parse_args()
-    known: Sequence[Any] = [*generated(_ROOT)] if given.generated else MUTATIONS
-    wanted = [m for m in known if not given.parts or any(part in m.name for part in given.parts)]
-    if not wanted:
-        parser.error(f"no mutation has a name that contains one of {given.parts}")
+    options = parser.parse_args()
+    candidates: Sequence[Any] = [*generated(_ROOT)] if options.generated else MUTATIONS
+    mutations = [m for m in candidates if not options.parts or any(part in m.name for part in options.parts)]
+    if not mutations:
+        parser.error(f"no mutation has a name that contains one of {options.parts}")
     begun = time.monotonic()
     _SERVER.set_forkserver_preload([*_PRELOADED])
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
         copy_project(project := Path(folder) / "project")
-        if given.generated:
-            random.Random(given.seed).shuffle(wanted)
-            wanted.sort(key=lambda mutation: mutation.name not in GUARDS)
-            count, missed = tell(made(wanted, given, project, pool))
+        if options.generated:
+            random.Random(options.seed).shuffle(mutations)
+            mutations.sort(key=lambda mutation: mutation.name not in GUARDS)
+            count, missed = tell(trials(mutations, options, project, pool))
             missed = [name for name in missed if name in GUARDS]
         else:
-            count, missed = tell(named(wanted, project, pool))
+            count, missed = tell(named(mutations, project, pool))
     print(f"\n{count} mutations in {time.monotonic() - begun:.0f} s, {len(missed)} that must be noticed are not")
     return 1 if missed else 0
 

@@ -13,7 +13,7 @@ _OPPOSED: Final[tuple[tuple[type[ast.AST], type[ast.AST]], ...]] = (
     *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot), (ast.In, ast.NotIn)),
     *((ast.Add, ast.Sub), (ast.Mult, ast.FloorDiv), (ast.And, ast.Or)),
 )
-_SWAPPED: Final = {one: other() for pair in _OPPOSED for one, other in (pair, pair[::-1])}
+_SWAPPED: Final = {operator: other() for pair in _OPPOSED for operator, other in (pair, pair[::-1])}
 _ENDS: Final = {"first": "last", "last": "first"}
 _REMOVED: Final = (ast.Expr, ast.Assign, ast.AugAssign, ast.Delete, ast.Raise, ast.Continue, ast.Break)
 _LEFT_OUT: Final = ("annotation", "returns", "decorator_list", "args")
@@ -157,7 +157,7 @@ def _shorter(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
                 yield value, _with(node, values=rest) if rest[1:] else rest[0]
         case ast.Dict(keys=keys, values=values):
             for (key, value), (_, rest) in zip(zip(keys, values, strict=True), _without(keys), strict=True):
-                yield key or value, _with(node, keys=rest, values=[each for each in values if each is not value])
+                yield key or value, _with(node, keys=rest, values=[other for other in values if other is not value])
         case ast.List(elts=elements) | ast.Set(elts=elements) if len(elements) > 1:
             yield from ((element, _with(node, elts=rest)) for element, rest in _without(elements))
         case ast.Call(args=arguments, keywords=keywords):

@@ -62,12 +62,12 @@ def added_by_groups(declaration: Aggregate, groups: Groups) -> list[tuple[Group,
     """Return which group of its source adds what to which group; one of all of them is ()."""
     source: Any = declaration.source
     if source._longest:
-        return [((), *each) for each in _gaps(source, groups)]
+        return [((), *pair) for pair in _gaps(source, groups)]
     return [
-        (below, *each)
+        (below, *pair)
         for below, parts in groups.items()
         if any(parts.values())
-        for each in added(declaration, row_of(source, below, parts))
+        for pair in added(declaration, row_of(source, below, parts))
     ]
 
 
@@ -108,16 +108,16 @@ def fields(declaration: Aggregate | Window) -> list[str]:
 
 def attributes(aggregate: Aggregate) -> list[str]:
     """Give the names under which others see its numbers."""
-    found: list[str] = []
+    names: list[str] = []
     for name, measure in aggregate.measures.items():
         if isinstance(measure, Average):
-            found += [f"{name}.sum", f"{name}.count"]
+            names += [f"{name}.sum", f"{name}.count"]
         elif isinstance(measure, Histogram):
             below = [f"<{text(measure.bounds[0])}"] if measure.bounds else []
-            found += [f"{name}.{text(bound)}" for bound in (*below, *measure.exactly, *measure.bounds)]
+            names += [f"{name}.{text(bound)}" for bound in (*below, *measure.exactly, *measure.bounds)]
         else:
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def holds(condition: Condition, row: Row, literal: bool) -> bool:
@@ -198,8 +198,8 @@ def _derived(row: Row, field: str) -> str:
 
 def _bin(value: Decimal, error: Decimal) -> str:
     """The bin of a whole number, found bound by bound."""
-    taken = error * Decimal("0.999")
-    growth, bound, index = (1 + taken) / (1 - taken), Decimal(1), 0
+    margin = error * Decimal("0.999")
+    growth, bound, index = (1 + margin) / (1 - margin), Decimal(1), 0
     assert value >= 1
     while value > bound:
         bound, index = bound * growth, index + 1
@@ -208,11 +208,11 @@ def _bin(value: Decimal, error: Decimal) -> str:
 
 def _moment(value: Any, unit: str) -> str:
     """The begin of a unit of time, or of a stretch of some."""
-    found = re.fullmatch(r"(\d*)(\w+)", unit)
-    assert found is not None
-    seconds = SECONDS[found[2]]
-    length = seconds * int(found[1] or 1)
-    return shown(_seconds(value) // length * length, seconds)
+    match = re.fullmatch(r"(\d*)(\w+)", unit)
+    assert match is not None
+    seconds = SECONDS[match[2]]
+    length = seconds * int(match[1] or 1)
+    return timestamp(_seconds(value) // length * length, seconds)
 
 
 def _seconds(value: Any) -> int:
@@ -220,7 +220,7 @@ def _seconds(value: Any) -> int:
     return int(moment)
 
 
-def shown(moment: int, unit: int) -> str:
+def timestamp(moment: int, unit: int) -> str:
     return datetime.fromtimestamp(moment, UTC).isoformat()[: _SHOWN[unit]]
 
 
@@ -269,16 +269,16 @@ def _buckets(window: Window, row: Row, created: float | None) -> Iterator[tuple[
 
 def _stretches(members: Aggregate, stretch: str, unit: str) -> list[str]:
     """The stretch of a unit of time, and the next one if that looks back at it."""
-    found = re.search(r":(\d+)([mhd])$", fields(members)[-2])
-    assert found is not None
-    seconds = SECONDS[found[2]]
-    length, begin, at = int(found[1]) * seconds, epoch(stretch), epoch(unit)
+    match = re.search(r":(\d+)([mhd])$", fields(members)[-2])
+    assert match is not None
+    seconds = SECONDS[match[2]]
+    length, begin, at = int(match[1]) * seconds, epoch(stretch), epoch(unit)
     following = begin + length
-    return [stretch, *([shown(following, seconds)] if at > following - members._longest * seconds else [])]
+    return [stretch, *([timestamp(following, seconds)] if at > following - members._longest * seconds else [])]
 
 
-def epoch(shown: str) -> int:
-    return int(datetime.fromisoformat(f"{shown}{'0001-01-01T00:00'[len(shown) :]}+00:00").timestamp())
+def epoch(stamp: str) -> int:
+    return int(datetime.fromisoformat(f"{stamp}{'0001-01-01T00:00'[len(stamp) :]}+00:00").timestamp())
 
 
 def _gaps(members: Aggregate, groups: Groups) -> Counted:
@@ -288,10 +288,10 @@ def _gaps(members: Aggregate, groups: Groups) -> Counted:
         if parts.get("items", 0) > 0:
             units[*who, stretch].append(unit)
     seconds = SECONDS[fields(members)[-1].partition(":")[2]]
-    found: Counted = []
+    result: Counted = []
     for (*who, _, stretch), active in units.items():
-        for unit in (each for each in active if each >= stretch):
-            before = [epoch(each) for each in active if each < unit]
+        for unit in (start for start in active if start >= stretch):
+            before = [epoch(start) for start in active if start < unit]
             gap = min((epoch(unit) - max(before)) // seconds if before else members._longest, members._longest)
-            found.append(((*who, unit, str(gap)), {"active": 1}))
-    return found
+            result.append(((*who, unit, str(gap)), {"active": 1}))
+    return result

@@ -16,7 +16,7 @@ from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.groups import values_of
 from dynamodb_counters._items.conversions import unescape
 from simulation.memory.memory_stream import Record
-from simulation.oracle.aggregates import SECONDS, Group, Row, epoch, shown
+from simulation.oracle.aggregates import SECONDS, Group, Row, epoch, timestamp
 
 _CHUNK_TYPE: Final = "tap#pack"
 
@@ -78,7 +78,7 @@ class Logs:
 
 def read_logs(records: Iterable[tuple[str, Record]]) -> Logs:
     """Follow each log from chunk to chunk, as the stream shows them."""
-    logs, written, expired = Logs(), dict[tuple[str, str], dict[int, list[SignedRow]]](), set[tuple[str, str, int]]()
+    logs, content, expired = Logs(), dict[tuple[str, str], dict[int, list[SignedRow]]](), set[tuple[str, str, int]]()
     for _, record in records:
         change = record["dynamodb"]
         image = change.get("NewImage") or change.get("OldImage") or {}
@@ -89,13 +89,13 @@ def read_logs(records: Iterable[tuple[str, Record]]) -> Logs:
         if record["eventName"] == "REMOVE":
             expired.add((*log, int(number)))
             continue
-        chunks = written.setdefault(log, {})
+        chunks = content.setdefault(log, {})
         if record["eventName"] != "INSERT" or int(number) != len(chunks):
             logs.wrong.append(f"log {log}: {record['eventName']} of chunk {number} after {len(chunks)}")
         if any((*log, other) in expired for other in range(len(chunks))):
             logs.wrong.append(f"log {log}: chunk {number} was written when some had expired")
         chunks[int(number)] = rows_of(image)
-    for log, chunks in written.items():
+    for log, chunks in content.items():
         for number, rows in sorted(chunks.items()):
             logs.chunks += 1
             is_expired = (*log, number) in expired
@@ -140,8 +140,8 @@ def is_image(sort_key: str) -> bool:
 
 def entry_of(sort_key: str) -> Entry:
     """The image that a quarantine item's sort key names."""
-    found = _ENTRY.search(sort_key)
-    return (found[1], found[2], found[3] or "") if found else ("", "", "")
+    match = _ENTRY.search(sort_key)
+    return (match[1], match[2], match[3] or "") if match else ("", "", "")
 
 
 def is_expiry(record: Record) -> bool:
@@ -194,7 +194,7 @@ def _unit(members: Aggregate, stretch: str, code: str) -> str:
     """The unit of time that two digits of a member's page mean: the one of its stretch, or of the one before."""
     seconds = SECONDS[members.fields[-1].partition(":")[2]]
     first = epoch(stretch) // seconds - members._longest
-    return shown((first + (int(code, 36) - first) % 1296) * seconds, seconds)
+    return timestamp((first + (int(code, 36) - first) % 1296) * seconds, seconds)
 
 
 def held_groups(declaration: Aggregate, item: Image) -> Iterator[HeldGroup]:

@@ -103,11 +103,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _is_wanting(options: argparse.Namespace, pairs: Counter[features.Pair]) -> bool:
     """Write the page if it is asked for; return whether pairs are missing that so many schedules cover."""
-    left = features.uncovered(pairs)
-    for pair in left[:20]:
+    rest = features.uncovered(pairs)
+    for pair in rest[:20]:
         print(f"not covered: {' and '.join(pair)}")
-    print(f"{len(left)} pairs not covered")
-    is_wanting = bool(left) and not options.without and (bool(options.page) or options.count >= _ALL)
+    print(f"{len(rest)} pairs not covered")
+    is_wanting = bool(rest) and not options.without and (bool(options.page) or options.count >= _ALL)
     if is_wanting:
         print("a run of so many schedules, or a page, has no empty cell without a reason")
     elif options.page:

@@ -56,10 +56,10 @@ class Shape:
 
     def ours(self, item: Image) -> dict[str, Any]:
         """An item of it as an order among the counts."""
-        kept = {name: value for name, value in item.items() if name not in (*self.names, self.ttl, *_OURS)}
+        attributes = {name: value for name, value in item.items() if name not in (*self.names, self.ttl, *_OURS)}
         pk = item[self.names[0]]
         number = {"S": pk["S"].removeprefix("ORDER#")}
-        return kept | {"pk": pk, "sk": {"S": "ORDER"}, "number": number, "ttl": item[self.ttl]}
+        return attributes | {"pk": pk, "sk": {"S": "ORDER"}, "number": number, "ttl": item[self.ttl]}
 
 
 SHAPES: Final = (
@@ -99,8 +99,8 @@ class Apart:
         return is_expiry({**record, "dynamodb": {**change, "OldImage": self._shape.ours(change["OldImage"])}})
 
     def get(self, key: Image) -> Image | None:
-        found = self._source.client.get_item(TableName=self._source.name, Key=self._shape.key(key), ConsistentRead=True)
-        return self._shape.ours(found["Item"]) if "Item" in found else None
+        reply = self._source.client.get_item(TableName=self._source.name, Key=self._shape.key(key), ConsistentRead=True)
+        return self._shape.ours(reply["Item"]) if "Item" in reply else None
 
     def put(self, ours: Image) -> None:
         """Write an order as other code would, with attributes that mislead."""
@@ -163,7 +163,7 @@ class _Both:
         def named(shard: str) -> str:
             return shard and f"{shard}@{self._name}"
 
-        others = [Shard(named(found.id), named(found.parent), found.is_open) for found in self._other.shards()]
+        others = [Shard(named(shard.id), named(shard.parent), shard.is_open) for shard in self._other.shards()]
         return [*self._counts.shards(), *others]
 
     def read(self, shard: str, after: str | None, limit: int) -> Page:

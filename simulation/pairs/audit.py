@@ -32,7 +32,7 @@ def audit(
     """Differences of reads from the truth; with `whole`, what is declared must be complete if it can be counted."""
     wrong = list(truth.wrong)
     counters = Counters(backend.name, client=backend.client, clock=backend.clock)
-    for own in (each for each in declared if not is_spoiled(each)):
+    for own in (candidate for candidate in declared if not is_spoiled(candidate)):
         wrong += _refusals(counters, own, truth, whole=whole)
     for name, entry in sorted(truth.entries.items()):
         declaration, is_complete = truth.registered[name], entry.state == "complete"
@@ -48,32 +48,32 @@ def audit(
             for group in sorted({*want, *have})
             if want.get(group, {}) != have.get(group, {}) and not is_unknown(declaration, group)
         ]
-        wanted, found = truth.must_wait(declaration), truth.orders_waiting(name)
-        wrong += [f"{name}: expected to wait {wanted}, found {found}"] if wanted != found else []
+        expected, actual = truth.must_wait(declaration), truth.orders_waiting(name)
+        wrong += [f"{name}: expected to wait {expected}, found {actual}"] if expected != actual else []
     wrong += [f"{name}: an entry waits for it in vain" for name in truth.waiting_in_vain() if whole]
     wrong += truth.misplaced(is_spoiled, fails_for) if fails_for is not None else ()
-    gone = {name for name in NAMES - truth.entries.keys() if not any(is_spoiled(each) for each in DECLARED[name])}
-    return wrong + [f"{name}: not registered, but it has items" for name in sorted(truth.types() & gone)]
+    names = {name for name in NAMES - truth.entries.keys() if not any(is_spoiled(level) for level in DECLARED[name])}
+    return wrong + [f"{name}: not registered, but it has items" for name in sorted(truth.types() & names)]
 
 
 def _counted(backend: Backend, name: str) -> bool:
     """Return True if an aggregator or a backfill has written a group: a transaction may, before the name is known."""
     items = (item for item in backend.items() if item.get("_type") == {"S": name})
-    return any(each == BASELINE or each.startswith(WATERMARK_PREFIX) for item in items for each in item)
+    return any(key == BASELINE or key.startswith(WATERMARK_PREFIX) for item in items for key in item)
 
 
 def _refusals(counters: Counters, own: Declaration, truth: Truth, *, whole: bool) -> Iterator[str]:
     """What is wrong with how a declaration is registered, or with what its readers are told."""
     registered, name = truth.registered, own.name
-    below = [each for each in with_below(own) if each.name in registered]
-    changed = [each for each in below if signature(each) != signature(registered[each.name])]
+    below = [level for level in with_below(own) if level.name in registered]
+    changed = [level for level in below if signature(level) != signature(registered[level.name])]
     if name in registered:
         if whole and not changed and truth.entries[name].state != "complete":
             yield f"{name}: not complete after its backfill"
     elif whole and not changed:
         yield f"{name}: not registered, although nothing contradicts it"
     expected = UncountedError if name not in registered or own in changed else None
-    readable = [each for each in truth.of(own) if not isinstance(own, Window) or _is_readable(own, each, truth.now)]
+    readable = [group for group in truth.of(own) if not isinstance(own, Window) or _is_readable(own, group, truth.now)]
     for group in readable[:1]:
         refusal = None
         try:
@@ -89,38 +89,38 @@ def _read(
     backend: Backend,
     counters: Counters,
     declaration: Declaration,
-    wanted: Iterable[Group],
+    expected: Iterable[Group],
     *,
     is_complete: bool,
 ) -> Groups:
     """Groups as readers see them: all that are wanted, or are there."""
-    known = {*wanted}
-    held: dict[Group, Parts] = {}
+    groups = {*expected}
+    content: dict[Group, Parts] = {}
     for item in backend.items():
         if item.get("_type", {}).get("S") != declaration.name:
             continue
-        for one in held_groups(declaration, item) if isinstance(declaration, Aggregate) else ():
-            assert not one.declaration.pages or one.group not in held, f"{one.place} lies in two pages"
-            known.add(one.group)
-            held.setdefault(one.group, {})["_score"] = Decimal(item.get("_score", {"N": "0"})["N"])
+        for entry in held_groups(declaration, item) if isinstance(declaration, Aggregate) else ():
+            assert not entry.declaration.pages or entry.group not in content, f"{entry.place} lies in two pages"
+            groups.add(entry.group)
+            content.setdefault(entry.group, {})["_score"] = Decimal(item.get("_score", {"N": "0"})["N"])
         if isinstance(declaration, Window):
             slots = {name: Decimal(value["N"]) for name, value in item.items() if name != "ttl" and "N" in value}
-            held[_bucket_of(declaration, item)] = slots
-    found: Groups = {}
-    known |= {group for group in held if not truth.is_closed(declaration, group)}
-    for group in known:
+            content[_bucket_of(declaration, item)] = slots
+    result: Groups = {}
+    groups |= {group for group in content if not truth.is_closed(declaration, group)}
+    for group in groups:
         if isinstance(declaration, Window) and not _is_readable(declaration, group, truth.now):
-            found[group] = nonzero(held.get(group, {}))
+            result[group] = nonzero(content.get(group, {}))
             continue
         complete, parts = _read_group(counters, declaration, group)
         if isinstance(declaration, Window):
-            parts = held.get(group, {}) | parts
+            parts = content.get(group, {}) | parts
         assert complete == is_complete, f"{declaration.name} is said to be complete={complete}"
         if isinstance(declaration, Aggregate):
-            parts |= _apart(declaration, held.get(group, {}), parts)
-        if kept := nonzero(parts):
-            found[group] = kept
-    return found
+            parts |= _apart(declaration, content.get(group, {}), parts)
+        if numbers := nonzero(parts):
+            result[group] = numbers
+    return result
 
 
 def _is_readable(window: Window, group: Group, now: float) -> bool:
@@ -146,9 +146,9 @@ def _read_group(counters: Counters, declaration: Declaration, group: Group) -> t
     return count.complete, parts
 
 
-def _apart(aggregate: Aggregate, held: Parts, parts: Parts) -> Parts:
+def _apart(aggregate: Aggregate, content: Parts, parts: Parts) -> Parts:
     """A score that is not its measure's."""
-    score, measure = held.get("_score", Decimal(0)), aggregate.ranking.measure if aggregate.ranking else ""
+    score, measure = content.get("_score", Decimal(0)), aggregate.ranking.measure if aggregate.ranking else ""
     return {"_score": score} if measure and score != parts.get(measure, 0) else {}
 
 
@@ -164,7 +164,7 @@ def _attributes(measures: Mapping[str, Any]) -> Parts:
     parts: Parts = {}
     for name, value in measures.items():
         if isinstance(value, Mapping):
-            parts |= {f"{name}.{each}": Decimal(count) for each, count in value.items()}
+            parts |= {f"{name}.{key}": Decimal(count) for key, count in value.items()}
         else:
             parts[name] = Decimal(value)
     return parts

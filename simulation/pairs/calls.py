@@ -94,8 +94,8 @@ class BackendStream:
         return [*self._backend.stream.shards()]
 
     def records(self, shard: str, after: str | None = None) -> Iterable[Mapping[str, Any]]:
-        found = self._backend.stream.read(shard, None, 10**9).records
-        return [one for one in found if one["dynamodb"]["SequenceNumber"].zfill(40) > (after or "").zfill(40)]
+        batch = self._backend.stream.read(shard, None, 10**9).records
+        return [record for record in batch if record["dynamodb"]["SequenceNumber"].zfill(40) > (after or "").zfill(40)]
 
 
 class Runner(Caller):

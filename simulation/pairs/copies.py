@@ -147,7 +147,7 @@ class _CopyTruth(Truth):
         # Images that the original had not met are in no quarantine.
         return self.orders_waiting(declaration.name)
 
-    def gone(self, declaration: Declaration) -> set[Group]:
+    def doubts(self, declaration: Declaration) -> set[Group]:
         """Groups that may count what is gone, or was changed while it waited: nothing shows what the copy had met."""
         if isinstance(declaration.source, Aggregate | Direct):
             return set()
@@ -171,14 +171,14 @@ def wrong_after(
 ) -> list[str]:
     """Counts that are neither exact nor unknown where a repair had to count what no aggregator has met."""
     truth = _CopyTruth(backend, ledger or Ledger())
-    unknown = {name: truth.gone(declaration) for name, declaration in truth.registered.items()}
+    unknown = {name: truth.doubts(declaration) for name, declaration in truth.registered.items()}
     wrong: list[str] = []
-    for each in differences:
-        declaration = truth.registered[each.ref[0]]
-        if each.status == "unknown" and declaration.on_expiry == "subtract":
-            wrong.append(f"{each.ref} is unknown, which nothing explains")
-        if each.status != "drifted":
-            unknown[declaration.name].add(truth.group_of(declaration, dict(each.group)))
+    for difference in differences:
+        declaration = truth.registered[difference.ref[0]]
+        if difference.status == "unknown" and declaration.on_expiry == "subtract":
+            wrong.append(f"{difference.ref} is unknown, which nothing explains")
+        if difference.status != "drifted":
+            unknown[declaration.name].add(truth.group_of(declaration, dict(difference.group)))
 
     def is_unknown(declaration: Declaration, group: Group) -> bool:
         # Aggregates over others are as exact as these.
@@ -211,16 +211,16 @@ class Restoring:
     def __init__(self, engine: Engine, writers: Writers) -> None:
         self._engine, self._writers = engine, writers
         self._copied: _Copied | None = None
-        self._left = (
+        self._may_copy = (
             "copy" not in engine.without and isinstance(engine.backend, MemoryBackend) and engine.rng.random() < 0.5
         )
 
     def acts(self) -> Iterable[Act]:
-        if self._left:
+        if self._may_copy:
             yield 2, self._copy
 
     def _copy(self) -> None:
-        engine, self._left = self._engine, False
+        engine, self._may_copy = self._engine, False
         table = RestoredTable(engine.backend, engine.clock, engine.seed)  # type: ignore[arg-type]
         records, declared = list(engine.backend.history()), tuple(engine.deployments.declared)
         self._copied = copied = _Copied(table, records, deepcopy(engine.ledger), declared)

@@ -31,16 +31,16 @@ ANSWERED: Final = "packed: answered "
 
 def of_records(records: Iterable[tuple[str, Record]]) -> Counter[str]:
     """Steps of checkpoints and watermarks in the stream."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for _, record in records:
         old, new = record["dynamodb"].get("OldImage") or {}, record["dynamodb"].get("NewImage")
         if new is None:
             continue
         if "applied_through" in new:
-            found[MOVED] += old.get("applied_through") != new["applied_through"]
+            counts[MOVED] += old.get("applied_through") != new["applied_through"]
         else:
-            found[PRUNED] += sum(name.startswith(WATERMARK_PREFIX) and name not in new for name in old)
-    return +found
+            counts[PRUNED] += sum(name.startswith(WATERMARK_PREFIX) and name not in new for name in old)
+    return +counts
 
 
 @dataclass(slots=True)

@@ -29,15 +29,15 @@ def crossed(record: Mapping[str, Any], thresholds: Iterable[Threshold]) -> list[
     if record["eventName"] == "REMOVE" or _is_half(record) or _is_baseline(record):
         return []
     images = record["dynamodb"]
-    found = list[Crossed]()
+    crossings = list[Crossed]()
     for threshold in thresholds:
         old, new = (_groups(images.get(name) or {}, threshold.measure) for name in ("OldImage", "NewImage"))
         for text, value in new.items():
-            found += _of(threshold, str(int(images["SequenceNumber"])), old.get(text, Decimal(0)), value)
-    return found
+            crossings += _of(threshold, str(int(images["SequenceNumber"])), old.get(text, Decimal(0)), value)
+    return crossings
 
 
-def held(item: Mapping[str, Any]) -> Crossed:
+def line(item: Mapping[str, Any]) -> Crossed:
     """The same of an item of the outbox."""
     numbers = (Decimal(item.get(name, {"S": "0"})["S"]) for name in ("old", "new"))
     level, sequence = Decimal(item["level"]["S"]), str(int(item["sequence"]["S"]))
@@ -47,17 +47,17 @@ def held(item: Mapping[str, Any]) -> Crossed:
 def _of(threshold: Threshold, sequence: str, old: Decimal, new: Decimal) -> Iterator[Crossed]:
     if old.is_nan() or new.is_nan():
         return
-    found = list[Crossed]()
+    crossings = list[Crossed]()
     for level in map(Decimal, threshold.at):
         was = old >= level
         if was == (new >= level):
             continue
         direction = "down" if was else "up"
         if threshold.direction in (direction, "both"):
-            found.append(Crossed(threshold.name, sequence, level, direction, old, new))
-    if threshold.burst == "highest" and found:
-        found = [found[-1] if found[0].direction == "up" else found[0]]
-    yield from found
+            crossings.append(Crossed(threshold.name, sequence, level, direction, old, new))
+    if threshold.burst == "highest" and crossings:
+        crossings = [crossings[-1] if crossings[0].direction == "up" else crossings[0]]
+    yield from crossings
 
 
 def _groups(image: Mapping[str, Any], measure: str) -> dict[str, Decimal]:
@@ -91,14 +91,14 @@ def _is_half(record: Mapping[str, Any]) -> bool:
 
 def wrong(truth: Truth) -> list[str]:
     """Crossings that the outbox lacks, or has once too often."""
-    there, due, possible = Counter(map(held, truth.items_of("_crossing"))), Counter[Crossed](), Counter[Crossed]()
+    there, due, possible = Counter(map(line, truth.items_of("_crossing"))), Counter[Crossed](), Counter[Crossed]()
     for position, record in truth.history:
         name = (record["dynamodb"].get("NewImage") or {}).get("_type", {}).get("S", "")
         if thresholds := thresholds_of(name):
             # While a name was emptied, or a threshold was registered, it depends on the delivery.
             possible.update(crossed(record, thresholds))
             due.update(crossed(record, _watching(truth, name, position.created)))
-    return [f"lacks the crossing {each}" for each in due - there] + [f"has the {each}" for each in there - possible]
+    return [f"lacks the crossing {entry}" for entry in due - there] + [f"has the {entry}" for entry in there - possible]
 
 
 def _watching(truth: Truth, name: str, created: float) -> Iterator[Threshold]:

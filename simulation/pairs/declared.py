@@ -61,8 +61,8 @@ Family: TypeAlias = Sequence[Variant]
 
 def _variants(first: Any, *changes: Mapping[str, Any], pages: Sequence[int] = ()) -> Family:
     """A declaration, the same with changes, and some of these with the groups in pages."""
-    found: list[Variant] = [_parts(each) for each in (first, *(replace(first, **change) for change in changes))]
-    return [*found, *(_paged(found[number]) for number in pages)]
+    variants: list[Variant] = [_parts(top) for top in (first, *(replace(first, **change) for change in changes))]
+    return [*variants, *(_paged(variants[number]) for number in pages)]
 
 
 def _parts(declared: Any) -> Variant:
@@ -73,17 +73,17 @@ def _parts(declared: Any) -> Variant:
 
 def _paged(variant: Variant) -> Variant:
     """A variant with the groups in pages, where a sort key has a field."""
-    found: dict[str, Any] = {}
-    for each in variant:
-        source = found.get(each.source.name, each.source)
-        found[each.name] = replace(each, source=source, pages=bool(each._sk_template.fields))
-    return [*found.values()]
+    levels: dict[str, Any] = {}
+    for level in variant:
+        source = levels.get(level.source.name, level.source)
+        levels[level.name] = replace(level, source=source, pages=bool(level._sk_template.fields))
+    return [*levels.values()]
 
 
 def _named(family: Family, name: str, **changes: Any) -> Family:
     """The same family under another name, perhaps declared a little otherwise."""
     key = {"pk": name.upper()} | changes if isinstance(family[0][0], Aggregate) else changes
-    return [[replace(each, name=name, **key) for each in variant] for variant in family]
+    return [[replace(level, name=name, **key) for level in variant] for variant in family]
 
 
 def _where(attribute: str) -> dict[str, Any]:
@@ -270,11 +270,11 @@ def signature(declaration: Declaration) -> tuple[Any, ...]:
 
 
 _DECLARED: Final = {
-    signature(each): each
-    for each in (*_DIRECT, *(each for family in FAMILIES.values() for variant in family for each in variant))
+    signature(level): level
+    for level in (*_DIRECT, *(level for family in FAMILIES.values() for variant in family for level in variant))
 }
-NAMES: Final = frozenset(each.name for each in _DECLARED.values())
-DECLARED: Final = {name: [each for each in _DECLARED.values() if each.name == name] for name in NAMES}
+NAMES: Final = frozenset(level.name for level in _DECLARED.values())
+DECLARED: Final = {name: [level for level in _DECLARED.values() if level.name == name] for name in NAMES}
 
 
 @lru_cache(maxsize=1024)
@@ -288,11 +288,11 @@ def armed(declaration: Declaration) -> Declaration:
     measure = first_measure(declaration)
     if measure is None or not isinstance(declaration, Aggregate):
         return declaration
-    found = (
+    thresholds = (
         Threshold(f"{declaration.name}-up", None, at=_LEVELS, measure=measure),
         Threshold(f"{declaration.name}-all", None, at=_LEVELS, measure=measure, direction="both", burst="highest"),
     )
-    return replace(declaration, _thresholds=found)
+    return replace(declaration, _thresholds=thresholds)
 
 
 def first_measure(declaration: Declaration) -> str | None:
@@ -305,7 +305,7 @@ def first_measure(declaration: Declaration) -> str | None:
 
 
 _THRESHOLDS: Final[Mapping[str, Sequence[Threshold]]] = {
-    each.name: found for each in _DECLARED.values() if (found := getattr(armed(each), "_thresholds", ()))
+    level.name: thresholds for level in _DECLARED.values() if (thresholds := getattr(armed(level), "_thresholds", ()))
 }
 
 
@@ -360,7 +360,7 @@ class Deployments:
         # Features concern these most.
         self._among = sorted({*draw, rng.choice(("kept", "live", "per_client")), rng.choice(("taps", "held"))})
         first = rng.sample(self._among, min(len(self._among) - 1, rng.randint(2, 4)))
-        self.made: list[dict[str, int]] = [{name: rng.randrange(len(FAMILIES[name])) for name in first}]
+        self.history: list[dict[str, int]] = [{name: rng.randrange(len(FAMILIES[name])) for name in first}]
 
     def _draw_over(self, sources: Collection[str]) -> None:
         """Draw families over some sources."""
@@ -369,11 +369,11 @@ class Deployments:
         own = sorted({*names} & _OF_SWARMS.keys())
         self._among = own + draw.sample(sorted({*names} - {*own}), max(3, 7 - len(own)))
         first = draw.sample(self._among, draw.randint(2, 4))
-        self.made = [{name: draw.randrange(len(self._families[name])) for name in first}]
+        self.history = [{name: draw.randrange(len(self._families[name])) for name in first}]
 
     @property
     def declared(self) -> list[Declaration]:
-        drawn = [each for name, variant in self.made[-1].items() for each in self._families[name][variant]]
+        drawn = [level for name, variant in self.history[-1].items() for level in self._families[name][variant]]
         return [*self._always, *(drawn if self._over is None else map(self._attributed, drawn))]
 
     @property
@@ -387,7 +387,7 @@ class Deployments:
         before = self._attributes
         self._attributes = self._random.choice((0, 1, 2)) if self._over is None else 0
         is_changed = before != self._attributes
-        return frozenset(each.name for each in self.declared if is_changed and root_source(each) in _ALWAYS)
+        return frozenset(level.name for level in self.declared if is_changed and root_source(level) in _ALWAYS)
 
     def _attributed(self, declaration: Declaration) -> Declaration:
         source: Any = declaration.source
@@ -399,21 +399,21 @@ class Deployments:
             return declaration if own is None else replace(declaration, source=own)
         if not isinstance(source, Event) or not self._attributes:
             return declaration
-        known: dict[str, Attribute | type] = {
+        attributes: dict[str, Attribute | type] = {
             **{name: Attribute(object) for name in _ALWAYS[source.name]},
             **{name: Attribute(object, required=False) for name in _AT_TIMES[source.name]},
             f"extra{self._attributes}": Attribute(str, required=False),
         }
-        return replace(declaration, source=replace(source, attributes=known))
+        return replace(declaration, source=replace(source, attributes=attributes))
 
     def change(self, *, renames: bool = True) -> tuple[str, frozenset[str]]:
         """Deploy something else; return what is meant by it, and the names that it concerns."""
-        draw, now = self._random, dict(self.made[-1])
+        draw, now = self._random, dict(self.history[-1])
         missing = [name for name in self._among if name not in now]
         kinds = [features.REDEFINED] * 3 + [features.ADDED] * 4 + [features.REMOVED, features.RENAMED, features.RENAMED]
         kind = draw.choice([*kinds, _RETURNED])
         renamable = sorted(name for name in now if _OTHER_NAME.get(name, name) not in now and renames)
-        if kind == _RETURNED and (others := [each for each in self.made[:-1] if each != now]):
+        if kind == _RETURNED and (others := [deployment for deployment in self.history[:-1] if deployment != now]):
             before, now = now, dict(draw.choice(others))
             names = {name for name in {**before, **now} if before.get(name) != now.get(name)}
         elif kind == features.ADDED and missing:
@@ -429,6 +429,6 @@ class Deployments:
         else:
             kind, names = features.REDEFINED, {draw.choice(sorted(now))}
             now |= {n: (now[n] + draw.randrange(1, len(self._families[n]))) % len(self._families[n]) for n in names}
-        before, self.made = self.made[-1], [*self.made, now]
+        before, self.history = self.history[-1], [*self.history, now]
         concerned = [(name, deployment[name]) for name in names for deployment in (before, now) if name in deployment]
-        return kind, frozenset(each.name for name, variant in concerned for each in self._families[name][variant])
+        return kind, frozenset(level.name for name, variant in concerned for level in self._families[name][variant])

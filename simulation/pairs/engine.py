@@ -93,7 +93,7 @@ class Engine:
             self.faults.budget = 0
         self.deployments = Deployments(rng, self.without, self.sources if swarm else None)
         deployed = self.deployments.deployed
-        among = [each.name for each in deployed if each.source in self.sources.values()]
+        among = [level.name for level in deployed if level.source in self.sources.values()]
         self.failing = rng.choice(among) if swarm and swarm.mended else ""
         """The name for which code fails on some events until it is mended."""
         self.function = Function(self.backend, rng, self.faults, deployed, self.failing)
@@ -120,20 +120,20 @@ class Engine:
 
     def _draw_sources(self, counts: Any, swarm: Swarm) -> dict[str, Any]:
         """Draw how the sources of a swarm are kept, by name."""
-        found: dict[str, Any] = {name: source for name, source in SOURCES.items() if name in swarm.sources}
+        sources: dict[str, Any] = {name: source for name, source in SOURCES.items() if name in swarm.sources}
         if swarm.apart:
             shape = self.rng.choice(SHAPES)
             self.backend = Apart(counts, shape, self.rng)
-            found[ORDER.name] = shape.source()
-        if TAP.name in found:
-            found[TAP.name] = replace(TAP, packed=_layout(self.rng))
-        return found
+            sources[ORDER.name] = shape.source()
+        if TAP.name in sources:
+            sources[TAP.name] = replace(TAP, packed=_layout(self.rng))
+        return sources
 
     def note(self, feature: str, names: Collection[str] = features.EVERYTHING) -> None:
         """A feature has really happened, to these declarations."""
         self.happened[feature] |= {*names}
         if feature in (features.PLAIN, features.PACKED, features.FOREIGN):
-            self.happened[features.DERIVED] |= {each.name for each in self._counted() if is_deriving(each)} & {*names}
+            self.happened[features.DERIVED] |= {node.name for node in self._counted() if is_deriving(node)} & {*names}
             for name in names:
                 if measured := MEASURED.get(name.removesuffix(MEMBERS)):
                     self.happened[measured[0]].add(name)
@@ -146,11 +146,11 @@ class Engine:
 
     def registered(self) -> Mapping[str, Declaration]:
         """What the table counts, by name; nothing before its first batch."""
-        return {each.name: each for each in read_registry(self.table()).declarations}
+        return {level.name: level for level in read_registry(self.table()).declarations}
 
     def over(self, source: str) -> frozenset[str]:
         """The names of what counts a source, directly or not."""
-        return frozenset(each.name for each in self._counted() if root_source(each) == source)
+        return frozenset(level.name for level in self._counted() if root_source(level) == source)
 
     def _counted(self) -> Collection[Declaration]:
         # No swarm is asked which features have met.
@@ -194,10 +194,10 @@ class Engine:
         for step in range(_MOST_STEPS):
             if self._step(trouble=not self.calm and step < _IN_TROUBLE) or until():
                 return
-        invocations = [(each.waiting, each.asleep, each.steps) for each in self.function.running]
-        left = f"{self.operations} acts, {len(self._queue)} calls, {len(self.runners)} runs, invocations {invocations}"
+        invocations = [(call.waiting, call.asleep, call.steps) for call in self.function.running]
+        rest = f"{self.operations} acts, {len(self._queue)} calls, {len(self.runners)} runs, invocations {invocations}"
         failed = self.deliveries.failed
-        raise AssertionError(f"seed {self.seed} does not end; left are {left}; the last failure was {failed}")
+        raise AssertionError(f"seed {self.seed} does not end; left are {rest}; the last failure was {failed}")
 
     def _step(self, *, trouble: bool) -> bool:
         """Let something go on; return whether all is over."""
@@ -293,8 +293,8 @@ class Engine:
         draw, running = self.rng, self.function.running
         if self.swarm and running and draw.random() < 0.4:
             # Into the last moments of an invocation.
-            left = draw.choice(running).deadline - self.clock.now
-            self.clock.advance(max(0.0, left - draw.choice((5, 14, 40))))
+            seconds = draw.choice(running).deadline - self.clock.now
+            self.clock.advance(max(0.0, seconds - draw.choice((5, 14, 40))))
         elif self.swarm and self.swarm.hours and draw.random() < 0.5:
             self._let_pass(draw.choice((0.4, 1, 4, 13)) * HOUR)
         else:
@@ -302,10 +302,10 @@ class Engine:
 
     def _let_pass(self, seconds: float) -> None:
         """Let time pass, but only as much as the records that wait have left; replace shards as AWS does."""
-        left = self.deliveries.oldest_waiting() + _BACKLOG_SECONDS - self.clock.now
-        if seconds > left:
+        slack = self.deliveries.oldest_waiting() + _BACKLOG_SECONDS - self.clock.now
+        if seconds > slack:
             self.deliveries.recover()
-        self.clock.advance(max(0.0, min(seconds, left)))
+        self.clock.advance(max(0.0, min(seconds, slack)))
         if self.rng.random() < 0.7:
             self.reached[coverage.ROLLED_OVER] += 1
             self.backend.roll_over()

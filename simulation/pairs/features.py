@@ -82,12 +82,12 @@ REASONS: Final[Mapping[Pair, str]] = {
 
 def pairs(happened: Mapping[str, Iterable[str]]) -> Counter[Pair]:
     """The pairs of features that happened to a declaration of the same name."""
-    found: Counter[Pair] = Counter()
-    for one, other in combinations_with_replacement(FEATURES, 2):
-        first, second = frozenset(happened.get(one, ())), frozenset(happened.get(other, ()))
+    counts: Counter[Pair] = Counter()
+    for feature, other in combinations_with_replacement(FEATURES, 2):
+        first, second = frozenset(happened.get(feature, ())), frozenset(happened.get(other, ()))
         meet = first and second and (EVERYTHING & (first | second) or first & second)
-        found[one, other] += bool(meet)
-    return +found
+        counts[feature, other] += bool(meet)
+    return +counts
 
 
 def uncovered(covered: Mapping[Pair, int]) -> list[Pair]:
@@ -108,8 +108,8 @@ def table(covered: Mapping[Pair, int]) -> str:
         cells = []
         for column in FEATURES:
             pair = (row, column) if numbers[row] <= numbers[column] else (column, row)
-            known = f"{covered.get(pair, 0)}" if pair not in REASONS else f"*{reasons.index(REASONS[pair]) + 1}"
-            cells.append("" if numbers[column] > numbers[row] else known)
+            cell = f"{covered.get(pair, 0)}" if pair not in REASONS else f"*{reasons.index(REASONS[pair]) + 1}"
+            cells.append("" if numbers[column] > numbers[row] else cell)
         lines.append(f"| {numbers[row]} | {row} | {' | '.join(cells)} |")
     notes = [f"- \\*{number}: {reason}." for number, reason in enumerate(reasons, 1)]
     return "\n".join([*lines, "", *notes])

@@ -34,12 +34,12 @@ def fail_for(aggregator: Aggregator, name: str) -> None:
     plan_of = names._plan
 
     def plan(ahead: frozenset[str]) -> Plan:
-        made = plan_of(ahead)
-        for source in (source for sources in made._by_type.values() for source in sources):
+        result = plan_of(ahead)
+        for source in (source for sources in result._by_type.values() for source in sources):
             for index, program in enumerate(source.programs):
                 if program.layout.name == name and not isinstance(program.contribute, _Failing):
                     source.programs[index] = replace(program, contribute=_Failing(program.contribute), by_columns=None)
-        return made
+        return result
 
     names._plan = plan  # type: ignore[method-assign]
 
@@ -183,8 +183,8 @@ class Function:
     def invoke(self, delivery: Delivery, *, doomed: bool) -> None:
         """Start an invocation; a `doomed` one dies early, with some of its writes done."""
         if not self._warm or self._random.random() < 0.2:
-            made = self._make_sandbox(self._backend, self._declarations, self._deployment, self._random, self.fails_for)
-            self._warm.append(made)
+            box = self._make_sandbox(self._backend, self._declarations, self._deployment, self._random, self.fails_for)
+            self._warm.append(box)
         warm = self._warm
         if self._stragglers and self._random.random() < 0.3:
             warm = self._stragglers

@@ -42,7 +42,7 @@ def seeded(rng: random.Random, *, small: bool) -> Iterator[None]:
     """Have the seed decide ids; if small, logs and baselines come in parts."""
     ids: list[tuple[object, str, Any]]
     ids = [(runner, "secrets", SimpleNamespace(token_hex=lambda size: rng.randbytes(size).hex()))]
-    ids += [(one, "uuid4", lambda: UUID(int=rng.getrandbits(128))) for one in (eraser, chunk_writes)]
+    ids += [(module, "uuid4", lambda: UUID(int=rng.getrandbits(128))) for module in (eraser, chunk_writes)]
     with _changed([*ids, *(_SMALL if small else ())]):
         yield
 

@@ -56,7 +56,7 @@ def plain_add(table: Table, _: Callable[[Record], object]) -> Consumer:
 
     def handle(event: Mapping[str, Any], _: Any) -> Mapping[str, Any]:
         sums: dict[Key, Counter[str]] = {}
-        for item, amounts in (each for record in event.get("Records", ()) for each in adds(record)):
+        for item, amounts in (pair for record in event.get("Records", ()) for pair in adds(record)):
             sums.setdefault(item, Counter()).update(amounts)
         for (pk, sk), total in sums.items():
             key = {"pk": {"S": str(pk)}, "sk": {"S": str(sk)}}
@@ -97,8 +97,8 @@ class KernelSchedule:
 
             def handle(self, delivery: Delivery, deadline: float) -> Mapping[str, Any]:
                 self.deadline = deadline
-                left = SimpleNamespace(get_remaining_time_in_millis=lambda: 1000 * (deadline - self._clock.now))
-                return self._consumer(delivery.event, left)
+                context = SimpleNamespace(get_remaining_time_in_millis=lambda: 1000 * (deadline - self._clock.now))
+                return self._consumer(delivery.event, context)
 
         self._function = Function(backend, rng, self._faults, (), make_sandbox=OwnSandbox)
         # With no limit of age, a stream that is delivered from its start has records that are too old.
@@ -135,8 +135,8 @@ class KernelSchedule:
 
     def _pass(self) -> None:
         """Let time pass, but only as much as the records that wait have left."""
-        left = self._deliveries.oldest_waiting() + _BACKLOG - self._clock()
-        self._clock.advance(max(0.0, min(self._random.choice((60, HOUR, 5 * HOUR, 14 * HOUR, DAY)), left)))
+        slack = self._deliveries.oldest_waiting() + _BACKLOG - self._clock()
+        self._clock.advance(max(0.0, min(self._random.choice((60, HOUR, 5 * HOUR, 14 * HOUR, DAY)), slack)))
 
     def _count(self) -> None:
         """Deliver for a while, with all that goes wrong."""

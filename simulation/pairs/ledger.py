@@ -33,7 +33,7 @@ class Ledger:
 
     direct: dict[tuple[str, Key], Numbers] = field(default_factory=dict)
     spoiled: dict[tuple[Place, str], Numbers] = field(default_factory=dict)
-    lost: set[Place] = field(default_factory=set)
+    losses: set[Place] = field(default_factory=set)
     _once: set[tuple[int, Key]] = field(default_factory=set)
 
     def hear(self, purpose: Purpose, key: Key, before: Image, after: Image) -> None:
@@ -42,9 +42,9 @@ class Ledger:
             return
         self._once.add((purpose.number, key))
         added = {name: _number(after, name) - _number(before, name) for name in {**before, **after} if _counts(name)}
-        held = self.direct.setdefault((purpose.base, key), {})
+        totals = self.direct.setdefault((purpose.base, key), {})
         for name, number in added.items():
-            held[name] = held.get(name, Decimal(0)) + number
+            totals[name] = totals.get(name, Decimal(0)) + number
 
     def forget(self, key: Key) -> None:
         """An item was deleted."""
@@ -53,16 +53,16 @@ class Ledger:
 
     def spoil(self, place: Place, run: str, numbers: Numbers) -> None:
         """Add to a group what no source shows, or take it back as a repair does."""
-        held = self.spoiled.setdefault((place, run), {})
+        totals = self.spoiled.setdefault((place, run), {})
         for name, number in numbers.items():
-            held[name] = held.get(name, Decimal(0)) + number
+            totals[name] = totals.get(name, Decimal(0)) + number
 
     def repair_lost(self) -> None:
         """Two repairs have made groups right whose items were deleted."""
         for place, run in [*self.spoiled]:
-            if place in self.lost:
+            if place in self.losses:
                 del self.spoiled[place, run]
-        self.lost.clear()
+        self.losses.clear()
 
 
 class HeardClient:
@@ -99,8 +99,8 @@ class HeardClient:
                 self._ledger.hear(purpose, _key_of(request), before, after)
 
     def _read(self, key: Mapping[str, Any]) -> Image:
-        found = self._client.get_item(TableName=self._name, Key=key, ConsistentRead=True)
-        item: Image = found.get("Item", {})
+        answer = self._client.get_item(TableName=self._name, Key=key, ConsistentRead=True)
+        item: Image = answer.get("Item", {})
         return item
 
 

@@ -141,15 +141,15 @@ class Spoiling:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._left = 3 if engine.swarm is not None and engine.swarm.spoils else 0
+        self._budget = 3 if engine.swarm is not None and engine.swarm.spoils else 0
         self._names: set[str] = set()
 
     def acts(self) -> Iterable[Act]:
-        if self._left:
+        if self._budget:
             yield 4, self._mislead
 
     def is_spoiled(self, declaration: Declaration) -> bool:
-        return not self._names.isdisjoint(each.name for each in with_below(declaration))
+        return not self._names.isdisjoint(level.name for level in with_below(declaration))
 
     def _mislead(self) -> None:
         """Spoil one item, if there is one."""
@@ -160,10 +160,10 @@ class Spoiling:
             "watermark": [item for item in items if _watermarks(item) and not item["pk"]["S"].startswith("CHECK")],
             "definition": _countless([item for item in items if item["sk"]["S"].startswith(ENTRY)]),
         }
-        kind = engine.rng.choice(sorted(name for name, found in kinds.items() if found) or [""])
+        kind = engine.rng.choice(sorted(name for name, choices in kinds.items() if choices) or [""])
         if not kind:
             return
-        self._left -= 1
+        self._budget -= 1
         engine.reached[f"{coverage.SPOILED}: {kind}"] += 1
         item = dict(engine.rng.choice(kinds[kind]))
         if kind == "watermark":

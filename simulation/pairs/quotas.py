@@ -225,32 +225,32 @@ class QuotaSchedule:
     def _check_returns(self, process: Process) -> None:
         """A reservation that a process did not give back it has granted, unless it died or the period was over."""
         for sk in {*process.net, *process.granted}:
-            kept, granted = process.net[sk], process.granted[sk]
-            is_doubtful = 0 < kept - granted <= process.doubtful[sk]
-            if granted > kept:
-                self._outcome.wrong.append(f"{granted} calls were granted and {kept} reserved in {sk}")
+            net, granted = process.net[sk], process.granted[sk]
+            is_doubtful = 0 < net - granted <= process.doubtful[sk]
+            if granted > net:
+                self._outcome.wrong.append(f"{granted} calls were granted and {net} reserved in {sk}")
             elif process.crashed:
-                self.reached[CRASHED] += kept > granted
+                self.reached[CRASHED] += net > granted
             elif sk in process.released_in:
                 self.reached[RETURNED] += 1
                 self.reached[GIVEN_UP] += is_doubtful
-                if kept > granted and not is_doubtful:
-                    self._outcome.wrong.append(f"{kept - granted} calls of {sk} were kept")
+                if net > granted and not is_doubtful:
+                    self._outcome.wrong.append(f"{net - granted} calls of {sk} were kept")
 
     def _check_newcomer(self) -> None:
         """All that is left can be had by others."""
         period = self.quota._period(self.clock.now + LEASE_CLOCKS)
         # A call between two periods would count in both.
         self.clock.now = max(self.clock.now, period.start + LEASE_CLOCKS)
-        left = self.quota.limit - sum(process.net[period.sk] for process in self._processes)
+        rest = self.quota.limit - sum(process.net[period.sk] for process in self._processes)
         client: Any = self.table
         table = Table(self.table.name, client, clock=self.clock, sleep=lambda _: None, jitter=self.rng.random)
         leases, had = Leases(table, self.quota, {}), 0
         while had <= self.quota.limit and leases.take():
             had += 1
         self.reached[LEFT] += had
-        if had != left:
-            self._outcome.wrong.append(f"a newcomer could make {had} calls of {left} that were left")
+        if had != rest:
+            self._outcome.wrong.append(f"a newcomer could make {had} calls of {rest} that were left")
 
 
 def reserved(item: dict[str, Any]) -> int:

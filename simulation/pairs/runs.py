@@ -91,9 +91,9 @@ class Changes:
         self._changes -= 1
         registered = engine.registered()
         kind, names = engine.deployments.change(renames="rename" not in engine.without)
-        declared = {each.name: each for each in engine.deployments.declared if each.name in names}
-        new = {each for each in declared if not _contradicting(declared[each], registered)} - registered.keys()
-        changed = {each for each in declared.keys() & registered if _contradicting(declared[each], registered)}
+        declared = {level.name: level for level in engine.deployments.declared if level.name in names}
+        new = {name for name in declared if not _contradicting(declared[name], registered)} - registered.keys()
+        changed = {name for name in declared.keys() & registered if _contradicting(declared[name], registered)}
         engine.note(features.REDEFINED, changed)
         if kind == features.RENAMED and new:
             engine.note(kind, names)
@@ -131,8 +131,8 @@ class Changes:
             if self._is_wanting():
                 self.start(Backfill)
                 engine.go()
-        left = [entry for entry in entries if not entry.is_complete]
-        engine.wrong.append(f"with nothing in the way of backfills, there is left {left}, after {self._last.error!r}")
+        rest = [entry for entry in entries if not entry.is_complete]
+        engine.wrong.append(f"with nothing in the way of backfills, there is left {rest}, after {self._last.error!r}")
         return False
 
     def fill_anew(self, name: str, until: str) -> Runner:
@@ -150,7 +150,7 @@ class Changes:
     def _backfill(self) -> None:
         self._runs -= 1
         draw = self._engine.rng
-        names = sorted(name for name, each in self._engine.registered().items() if not isinstance(each.source, Direct))
+        names = sorted(name for name, node in self._engine.registered().items() if not isinstance(node.source, Direct))
         some = draw.sample(names, draw.randint(1, min(3, len(names))))
         self.start(Backfill, draw.choice(((), (), some)) if self._is_wanting() else some)
 
@@ -159,24 +159,24 @@ class Changes:
         engine, draw = self._engine, self._engine.rng
         self._drops -= 1
         registered = engine.registered()
-        declared = {each.name: each for each in engine.deployments.declared}
-        gone = sorted(registered.keys() - declared.keys())
+        declared = {level.name: level for level in engine.deployments.declared}
+        others = sorted(registered.keys() - declared.keys())
         # It comes back with another definition.
         changed = [
             name for name in sorted(registered) if name in declared and _contradicting(declared[name], registered)
         ]
-        name = draw.choice(draw.choice([gone, changed, changed]) or sorted(registered))
+        name = draw.choice(draw.choice([others, changed, changed]) or sorted(registered))
         self.start(Dropping, _over(name, registered) if draw.random() < 0.9 else [name])
 
     def drop_undeclared(self) -> None:
         """Drop all that nothing declares, with nothing in the way."""
         engine = self._engine
-        registered, declared = engine.registered(), {each.name for each in engine.deployments.declared}
-        if gone := [name for name in sorted(registered) if declared.isdisjoint(_over(name, registered))]:
-            runner = self.start(Dropping, gone)
+        registered, declared = engine.registered(), {level.name for level in engine.deployments.declared}
+        if names := [name for name in sorted(registered) if declared.isdisjoint(_over(name, registered))]:
+            runner = self.start(Dropping, names)
             engine.go()
-            if runner.error is not None or engine.registered().keys() & {*gone}:
-                engine.wrong.append(f"the last drop, of {gone}, ended with {runner.error!r}")
+            if runner.error is not None or engine.registered().keys() & {*names}:
+                engine.wrong.append(f"the last drop, of {names}, ended with {runner.error!r}")
 
     def start(self, kind: Callable[..., Any], names: Iterable[str] = (), run: str = "") -> Runner:
         """Have another process begin a run or a drop, or go on with a run."""
@@ -221,15 +221,15 @@ class Changes:
                 self._left_behind.append(runner)
 
     def _double(self) -> None:
-        known = [runner for runner in self._engine.runners if runner.phase]
-        if known and len(self._engine.runners) < _MOST_RUNNERS and self._engine.faults.strikes("run doubled"):
-            self._go_on(self._engine.rng.choice(known))
+        runners = [runner for runner in self._engine.runners if runner.phase]
+        if runners and len(self._engine.runners) < _MOST_RUNNERS and self._engine.faults.strikes("run doubled"):
+            self._go_on(self._engine.rng.choice(runners))
 
     def _resume(self) -> None:
         """Go on with a run that is open, also one whose process died before it showed its name."""
-        known = {runner.run for runner in self._engine.runners}
+        ids = {runner.run for runner in self._engine.runners}
         runs = read_registry(self._engine.table()).runs
-        if orphans := [run for run in runs if run.id not in known]:
+        if orphans := [run for run in runs if run.id not in ids]:
             run = self._engine.rng.choice(orphans)
             self._engine.reached[RESUMED] += 1
             self.start(Backfill if run.kind == "backfill" else Verification, run=run.id)
@@ -253,13 +253,13 @@ class Changes:
 def _contradicting(declared: Declaration, registered: Mapping[str, Declaration]) -> bool:
     """Whether a name is counted by another definition, or something that it looks at."""
     return any(
-        each.name in registered and signature(each) != signature(registered[each.name]) for each in with_below(declared)
+        node.name in registered and signature(node) != signature(registered[node.name]) for node in with_below(declared)
     )
 
 
 def _over(name: str, registered: Mapping[str, Declaration]) -> list[str]:
     """A name, and those of all that counts it."""
-    return [other for other in sorted(registered) if name in {each.name for each in with_below(registered[other])}]
+    return [other for other in sorted(registered) if name in {level.name for level in with_below(registered[other])}]
 
 
 class Verifying:
@@ -268,7 +268,7 @@ class Verifying:
     def __init__(self, engine: Engine, changes: Changes) -> None:
         self._engine = engine
         self._changes = changes
-        self._left = engine.rng.randint(0, _MOST_VERIFICATIONS)
+        self._verifications = engine.rng.randint(0, _MOST_VERIFICATIONS)
         self._spoils = engine.rng.randint(0, 3)
         self._ended: list[Verification] = []
         self._blocked: set[Place] = set()
@@ -276,13 +276,13 @@ class Verifying:
     def acts(self) -> Iterable[Act]:
         if any(runner.kind is Verification for runner in self._engine.runners):
             return
-        if self._left:
+        if self._verifications:
             yield 2, self._verify
         if self._spoils:
             yield 1, self.spoil
 
     def _verify(self) -> None:
-        self._left -= 1
+        self._verifications -= 1
         self._changes.start(Verification)
 
     def verify(self) -> Verification | None:
@@ -300,22 +300,22 @@ class Verifying:
         """Change a group that readers use, other than by an event; in the end perhaps delete its item."""
         engine, draw = self._engine, self._engine.rng
         truth = Truth(engine.backend, engine.ledger)
-        held = [one for one in self._held(truth) if one.place not in self._blocked]
-        if not held:
+        groups = [group for group in self._groups(truth) if group.place not in self._blocked]
+        if not groups:
             return
         self._spoils -= 1
-        chosen = draw.choice(held)
+        chosen = draw.choice(groups)
         item, declaration = chosen.item, chosen.declaration
         together = list(held_groups(declaration, item))
         is_sure = engine.calm and not truth.may_have_expired(declaration.name) and self._may_go(item)
-        if is_sure and draw.random() < 0.5 and not self._blocked.intersection(one.place for one in together):
+        if is_sure and draw.random() < 0.5 and not self._blocked.intersection(group.place for group in together):
             # With it go its watermarks: a first repair may miss some, a second one must not.
             engine.backend.client.delete_item(TableName=engine.backend.name, Key=chosen.key)
             engine.reached[LOST_PAGE if declaration.pages else LOST] += 1
-            for one in together:
-                engine.ledger.lost.add(one.place)
-                gone = {name: -Decimal(item[held]["N"]) for name, held in one.names.items() if held in item}
-                engine.ledger.spoil(one.place, truth.run_of(declaration.name), gone)
+            for group in together:
+                engine.ledger.losses.add(group.place)
+                loss = {name: -Decimal(item[key]["N"]) for name, key in group.names.items() if key in item}
+                engine.ledger.spoil(group.place, truth.run_of(declaration.name), loss)
             return
         changed = self._change(declaration)
         self._update(chosen, "ADD", {name: {"N": str(number)} for name, number in changed.items()})
@@ -333,55 +333,55 @@ class Verifying:
         """Have deltas of a group wait that no aggregate counts, as its item can take none for a while: of this name."""
         engine, draw = self._engine, self._engine.rng
         truth = Truth(engine.backend, engine.ledger)
-        looked_at = {each.source.name for each in truth.registered.values()}
-        held = [one for one in self._held(truth) if one.declaration.name not in looked_at and one.measures]
-        if not held:
+        looked_at = {level.source.name for level in truth.registered.values()}
+        groups = [group for group in self._groups(truth) if group.declaration.name not in looked_at and group.measures]
+        if not groups:
             return ""
-        chosen = draw.choice(held)
+        chosen = draw.choice(groups)
         self._blocked.add(chosen.place)
         engine.reached[BLOCKED] += 1
-        taken = {name: chosen.item[chosen.names[name]] for name in chosen.measures}
-        self._update(chosen, "SET", {name: {"S": "taken"} for name in taken})
+        values = {name: chosen.item[chosen.names[name]] for name in chosen.measures}
+        self._update(chosen, "SET", {name: {"S": "taken"} for name in values})
         for _ in range(draw.randint(5, 15)):
             self._changes.write()
         engine.go()
         if chosen.declaration.pages:
             # It may lie in another page by now.
-            [chosen] = [one for one in self._held(truth) if one.place == chosen.place]
-        self._update(chosen, "SET", taken)
+            [chosen] = [group for group in self._groups(truth) if group.place == chosen.place]
+        self._update(chosen, "SET", values)
         return chosen.declaration.name
 
-    def _held(self, truth: Truth) -> list[HeldGroup]:
+    def _groups(self, truth: Truth) -> list[HeldGroup]:
         """The groups that readers use, as items hold them, in a fixed order."""
-        held, complete = list[HeldGroup](), truth.complete()
+        groups, complete = list[HeldGroup](), truth.complete()
         for item in sorted(self._engine.backend.items(), key=lambda item: (item["pk"]["S"], item["sk"]["S"])):
             declaration = truth.registered.get(item.get("_type", {}).get("S", ""))
             if not isinstance(declaration, Aggregate) or isinstance(declaration.source, Direct):
                 continue
             if declaration.name in complete:
-                held += [one for one in held_groups(declaration, dict(item)) if one.is_counted]
-        return held
+                groups += [group for group in held_groups(declaration, dict(item)) if group.is_counted]
+        return groups
 
     def _change(self, declaration: Aggregate) -> Parts:
         """Parts to add to a group: one or more measures, and what it is ranked by, or that alone."""
         draw = self._engine.rng
         if self._engine.calm and declaration.ranking is not None and draw.random() < 0.3:
             return {SCORE: Decimal(draw.choice((-3, 2)))}
-        known = draw.sample(declaration._attributes, draw.randint(1, len(declaration._attributes)))
-        return ranked(declaration, {name: Decimal(draw.choice((-3, -1, 1, 2))) for name in known})
+        names = draw.sample(declaration._attributes, draw.randint(1, len(declaration._attributes)))
+        return ranked(declaration, {name: Decimal(draw.choice((-3, -1, 1, 2))) for name in names})
 
-    def _update(self, held: HeldGroup, verb: str, values: Mapping[str, Any]) -> None:
+    def _update(self, group: HeldGroup, verb: str, values: Mapping[str, Any]) -> None:
         between = " = " if verb == "SET" else " "
         changes = ", ".join(f"#n{index}{between}:n{index}" for index in range(len(values)))
         # Or a split that has read the page before would take the change back.
-        version = {"#v": VERSION} if held.declaration.pages else {}
+        version = {"#v": VERSION} if group.declaration.pages else {}
         values_by_name = {f":n{index}": value for index, value in enumerate(values.values())}
         self._engine.backend.client.update_item(
             TableName=self._engine.backend.name,
-            Key=held.key,
+            Key=group.key,
             UpdateExpression=f"{verb} {changes}" + (f"{',' if verb == 'ADD' else ' ADD'} #v :one" if version else ""),
             ExpressionAttributeNames={
-                **{f"#n{index}": held.names[name] for index, name in enumerate(values)},
+                **{f"#n{index}": group.names[name] for index, name in enumerate(values)},
                 **version,
             },
             ExpressionAttributeValues={**values_by_name, **({":one": {"N": "1"}} if version else {})},
@@ -403,60 +403,60 @@ class Verifying:
         ]
         engine.note(features.VERIFIED, verified)
         engine.reached["groups verified: compared"] += work.compared
-        differences = [each for each in work.differences if each.ref[0] in verified]
-        judged = {(each.ref, each.status, each.reason) for each in differences}
-        engine.reached.update(f"groups verified: {status} {reason}".strip() for _, status, reason in judged)
-        told: defaultdict[Place, list[Difference]] = defaultdict(list)
-        for each in differences:
-            told[each.ref[0], truth.group_of(truth.registered[each.ref[0]], dict(each.group))].append(each)
-        engine.wrong += [f"verification: {text}" for text in self._wrong(truth, told, verified, runner.run)]
+        differences = [difference for difference in work.differences if difference.ref[0] in verified]
+        verdicts = {(difference.ref, difference.status, difference.reason) for difference in differences}
+        engine.reached.update(f"groups verified: {status} {reason}".strip() for _, status, reason in verdicts)
+        cases: defaultdict[Place, list[Difference]] = defaultdict(list)
+        for finding in differences:
+            cases[finding.ref[0], truth.group_of(truth.registered[finding.ref[0]], dict(finding.group))].append(finding)
+        engine.wrong += [f"verification: {text}" for text in self._wrong(truth, cases, verified, runner.run)]
         done, refused = work.repair()
         if work.repair()[0]:
             engine.wrong.append("verification: a repair was done twice")
         if refused:
             engine.wrong.append(f"verification: {refused} groups could not be repaired")
         if done:
-            engine.note(features.REPAIRED, {each.ref[0] for each in differences if each.status == "drifted"})
-        for place, some in told.items():
-            for each in some if isinstance(truth.registered[place[0]], Aggregate) else ():
-                missing = _missing(each) if each.status == "drifted" else {}
+            engine.note(features.REPAIRED, {finding.ref[0] for finding in differences if finding.status == "drifted"})
+        for place, some in cases.items():
+            for finding in some if isinstance(truth.registered[place[0]], Aggregate) else ():
+                missing = _missing(finding) if finding.status == "drifted" else {}
                 engine.ledger.spoil(place, truth.run_of(place[0]), missing)
 
     def _wrong(
-        self, truth: Truth, told: Mapping[Place, list[Difference]], verified: list[str], run: str
+        self, truth: Truth, cases: Mapping[Place, list[Difference]], verified: list[str], run: str
     ) -> Iterator[str]:
         spoiled = [place for place, parts in truth.spoiled.items() if nonzero(parts)]
-        for place in sorted({*told, *(place for place in spoiled if place[0] in verified)}):
+        for place in sorted({*cases, *(place for place in spoiled if place[0] in verified)}):
             lacks = truth.lack(*place, run)
-            waits = truth.waits(place[0]) or place in self._engine.ledger.lost
-            scores = sum(_missing(each).get(SCORE, 0) for each in told.get(place, ()))
-            for each in told.get(place, ()):
+            waits = truth.waits(place[0]) or place in self._engine.ledger.losses
+            scores = sum(_missing(finding).get(SCORE, 0) for finding in cases.get(place, ()))
+            for finding in cases.get(place, ()):
                 # A score that differs from its measure is certain, although the measure is not.
-                missing = {name: scores if name == SCORE else number for name, number in _missing(each).items()}
+                missing = {name: scores if name == SCORE else number for name, number in _missing(finding).items()}
                 # A window's slots are no groups of the truth: nothing is ever wrong with them but age.
-                is_certain = each.status == "drifted" or isinstance(truth.registered[place[0]], Aggregate)
+                is_certain = finding.status == "drifted" or isinstance(truth.registered[place[0]], Aggregate)
                 # A transaction that counts during the comparison is in the number or not.
-                is_certain &= each.reason not in (CHANGED_MEANWHILE, ERASED_MEANWHILE)
+                is_certain &= finding.reason not in (CHANGED_MEANWHILE, ERASED_MEANWHILE)
                 is_wrong = any(lacks.get(name, 0) != number for name, number in missing.items())
                 if is_certain and not waits and is_wrong:
-                    yield f"{place} lacks {lacks}, but is said to lack {missing} ({each.status})"
-                if not _may_be(each, truth, run, is_blocked=place in self._blocked):
-                    yield f"{place} is {each.status} ({each.reason}), which nothing explains"
-            if not waits and lacks.keys() - {name for each in told.get(place, ()) for name in each.missing}:
+                    yield f"{place} lacks {lacks}, but is said to lack {missing} ({finding.status})"
+                if not _may_be(finding, truth, run, is_blocked=place in self._blocked):
+                    yield f"{place} is {finding.status} ({finding.reason}), which nothing explains"
+            if not waits and lacks.keys() - {name for finding in cases.get(place, ()) for name in finding.missing}:
                 yield f"{place} lacks {lacks}, which is not reported"
 
 
-def _may_be(each: Difference, truth: Truth, run: str, *, is_blocked: bool) -> bool:
+def _may_be(difference: Difference, truth: Truth, run: str, *, is_blocked: bool) -> bool:
     """Whether the table shows a reason for a status."""
-    name = each.ref[0]
-    if each.status == "drifted":
+    name = difference.ref[0]
+    if difference.status == "drifted":
         # A group has not drifted for holding what has gone.
-        return each.reason == AT_LEAST or each.missing.keys() == {SCORE} or not truth.exceeds(name, run)
-    if each.status == "unknown":
-        return each.reason in (CHANGED_MEANWHILE, ERASED_MEANWHILE) or truth.may_have_expired(name)
+        return difference.reason == AT_LEAST or difference.missing.keys() == {SCORE} or not truth.exceeds(name, run)
+    if difference.status == "unknown":
+        return difference.reason in (CHANGED_MEANWHILE, ERASED_MEANWHILE) or truth.may_have_expired(name)
     # It may have been redriven since the verification looked.
     return truth.waits(name, ever=True, deltas=is_blocked)
 
 
-def _missing(each: Difference) -> Parts:
-    return {name: Decimal(number) for name, number in each.missing.items()}
+def _missing(difference: Difference) -> Parts:
+    return {name: Decimal(number) for name, number in difference.missing.items()}

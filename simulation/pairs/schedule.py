@@ -81,7 +81,7 @@ class PairSchedule:
         engine.backend.drop()
         pairs, happened = features.pairs(engine.happened), Counter(engine.happened.keys())
         mappings = engine.deliveries.mappings
-        numbers = sum(each.deliveries for each in mappings), sum(each.delivered for each in mappings)
+        numbers = sum(mapping.deliveries for mapping in mappings), sum(mapping.delivered for mapping in mappings)
         return Outcome(engine.seed, engine.wrong, *numbers, engine.faults.injected, reached, pairs, happened)
 
     def _run_swarm(self, swarm: Swarm) -> None:
@@ -162,15 +162,15 @@ class PairSchedule:
     def _rest(self, seconds: float) -> None:
         """Let time pass in which nothing happens, in the midst of turmoil: until chunks expire."""
         engine = self._engine
-        left = engine.operations // 2
-        engine.operations -= left
+        half = engine.operations // 2
+        engine.operations -= half
         engine.go()
         engine.clock.advance(seconds)
-        engine.operations = left
+        engine.operations = half
 
     def _audit(self, when: str, *, whole: bool) -> None:
         engine = self._engine
-        found = audit(
+        differences = audit(
             engine.backend,
             engine.deployments.declared,
             whole=whole,
@@ -178,7 +178,7 @@ class PairSchedule:
             is_spoiled=self._spoiling.is_spoiled,
             fails_for=engine.failing,
         )
-        engine.wrong += [f"{when}: {text}" for text in found + engine.function.standstills]
+        engine.wrong += [f"{when}: {text}" for text in differences + engine.function.standstills]
 
     def _truth(self) -> Truth:
         return Truth(self._engine.backend, self._engine.ledger)
@@ -203,7 +203,7 @@ class PairSchedule:
                     note(features.PAGE_SPLIT, [kind])
 
     def _note_faults(self) -> None:
-        told = {
+        faults = {
             features.CRASHED: ("crash",),
             features.THROTTLED: ("throttled", "conflict", "nine in ten"),
             features.REQUESTS: ("lost", "late", "slow", "internal"),
@@ -212,7 +212,7 @@ class PairSchedule:
             features.SPLIT: (coverage.SPLIT, NEAR),
         }
         met = +(self._engine.faults.injected + self._engine.reached + self._engine.function.reached)
-        for feature, words in told.items():
+        for feature, words in faults.items():
             if any(word in name for name in met for word in words):
                 self._engine.note(feature)
 

@@ -201,13 +201,13 @@ class Truth(Cuts):
     def __init__(self, backend: Backend, ledger: Ledger) -> None:
         super().__init__(backend)
         self._ledger = ledger
-        self.registered: Mapping[str, Declaration] = {name: each.declaration for name, each in self.entries.items()}
+        self.registered: Mapping[str, Declaration] = {name: entry.declaration for name, entry in self.entries.items()}
         self.spoiled: Mapping[Place, Numbers] = {
             place: numbers for (place, run), numbers in ledger.spoiled.items() if run == self.run_of(place[0])
         }
         """What was added to groups since their names were filled."""
         self._entries = list(self._read_entries())
-        self._gone = list(self._read_gone())
+        self._removals = list(self._read_removals())
 
     def run_of(self, name: str) -> str:
         """The run that has filled a name; "" if it counts from the founding on."""
@@ -216,7 +216,7 @@ class Truth(Cuts):
     def names_of(self, run: str) -> list[str]:
         """The names that a run is about."""
         filled = [name for name, entry in self.entries.items() if entry.run == run]
-        return filled or [str(each) for each in unpack({"S": f'{{"_": {self._run_items[run]["names"]["S"]}}}'})["_"]]
+        return filled or [str(name) for name in unpack({"S": f'{{"_": {self._run_items[run]["names"]["S"]}}}'})["_"]]
 
     def opened_at(self, run: str) -> float:
         return float(self._run_items[run]["since"]["N"])
@@ -260,30 +260,30 @@ class Truth(Cuts):
         groups: Groups = {}
         add_all(groups, [(group, self.spoiled.get((name, group), {}))], -1)
         if not isinstance(declaration.source, Aggregate):
-            for image, sign in self._kept(declaration, run):
+            for image, sign in self._kept_images(declaration, run):
                 counted = added_by_image(declaration, image)
                 add_all(groups, [(place, ranked(declaration, parts)) for place, parts in counted], -sign)
         return nonzero(groups[group])
 
     def must_wait(self, declaration: Declaration) -> Counter[str]:
         """Orders whose images wait for a declaration: those that are there, and those that expired and would count."""
-        found: Counter[str] = Counter()
+        orders: Counter[str] = Counter()
         if declaration.source.name == ORDER.name:
-            expired = [image for image, _ in self._kept(declaration)]
+            expired = [image for image, _ in self._kept_images(declaration)]
             for item in (*self._items, *expired):
                 events = _events_of(item, declaration)
                 if not all(_is_countable(own(declaration), values) for values, _ in events):
-                    found[item["pk"]["S"]] += 1
-        return found
+                    orders[item["pk"]["S"]] += 1
+        return orders
 
     def orders_waiting(self, name: str) -> Counter[str]:
         """Orders whose images wait, or were given up: one of before a correction cancels what it corrects."""
-        found: Counter[str] = Counter()
+        orders: Counter[str] = Counter()
         for entry in self._entries:
             is_order = "customer" in entry.image and "_type" not in entry.image
             if is_order and entry.state in ("waiting", "discarded") and self._lacks(name, entry):
-                found[entry.image["pk"]["S"]] += entry.sign
-        return Counter({key: count for key, count in found.items() if count})
+                orders[entry.image["pk"]["S"]] += entry.sign
+        return Counter({key: count for key, count in orders.items() if count})
 
     def misplaced(self, is_spoiled: IsSpoiled, fails_for: str) -> Iterator[str]:
         """Images that wait for a name that can count them, or do not wait for one that cannot."""
@@ -317,9 +317,9 @@ class Truth(Cuts):
         if self.exceeds(name):
             return True
         declaration = self.registered[name]
-        seen = [*self._items, *(record["dynamodb"].get("OldImage") or {} for _, record in self.history)]
+        images = [*self._items, *(record["dynamodb"].get("OldImage") or {} for _, record in self.history)]
         is_kept = declaration.on_expiry == "keep" and isinstance(declaration.source, Items)
-        return is_kept and any("ttl" in item for item in seen if "_type" not in item)
+        return is_kept and any("ttl" in item for item in images if "_type" not in item)
 
     def exceeds(self, name: str, run: str = "") -> bool:
         """Whether such a group must be: its events expire, or one was gone, by a run's cut, and still counts."""
@@ -331,7 +331,7 @@ class Truth(Cuts):
         if isinstance(source, Event | Aggregate) and source.retention is not None:
             return True
         is_below = isinstance(source, Aggregate)
-        return not is_below and any(_events_of(image, declaration) for image, _ in self._kept(declaration, run))
+        return not is_below and any(_events_of(image, declaration) for image, _ in self._kept_images(declaration, run))
 
     def group_of(self, declaration: Declaration, values: Mapping[str, str]) -> tuple[str, ...]:
         return tuple(values[field] for field in declaration.fields if field in values)
@@ -348,12 +348,12 @@ class Truth(Cuts):
         else:
             self._add_events(groups, declaration)
         for (name, group), parts in self.spoiled.items():
-            counts = {each: number for each, number in parts.items() if each != SCORE}
+            counts = {key: number for key, number in parts.items() if key != SCORE}
             add_all(groups, [(group, counts)] if name == declaration.name else [])
         return {
-            group: kept
+            group: numbers
             for group, parts in groups.items()
-            if (kept := nonzero(parts)) and not self.is_closed(declaration, group)
+            if (numbers := nonzero(parts)) and not self.is_closed(declaration, group)
         }
 
     def is_closed(self, declaration: Declaration, group: Group) -> bool:
@@ -368,19 +368,19 @@ class Truth(Cuts):
         """Add what items show, what has expired and is kept, less what waits."""
         for item in self._items:
             add_all(groups, added_by_image(declaration, item))
-        for image, sign in self._kept(declaration):
+        for image, sign in self._kept_images(declaration):
             add_all(groups, added_by_image(declaration, image), sign)
         for entry in self._entries:
             keeps = entry.has_gone and declaration.on_expiry != "subtract"
             if not keeps and self._awaits(entry, declaration.name):
                 add_all(groups, added_by_image(declaration, entry.image), -entry.sign)
 
-    def _kept(self, declaration: Declaration, run: str = "") -> Iterator[tuple[Image, int]]:
+    def _kept_images(self, declaration: Declaration, run: str = "") -> Iterator[tuple[Image, int]]:
         """Images that have gone since a name's cut, and that it keeps counted; up to another run's cut."""
         if declaration.on_expiry != "keep":
             return
         until = self.opened_at(run) if run else math.inf
-        for position, images in self._gone:
+        for position, images in self._removals:
             if self.counts(declaration.name, position) and not (run and self._past(run, until, position)):
                 yield from images
 
@@ -427,15 +427,15 @@ class Truth(Cuts):
                     names, state = frozenset(entry.names), item["state"]["S"]
                     yield _Entry(names, image, sign, state, has_gone=has_gone, position=position)
 
-    def _read_gone(self) -> Iterator[tuple[Position, list[tuple[Image, int]]]]:
+    def _read_removals(self) -> Iterator[tuple[Position, list[tuple[Image, int]]]]:
         """Expiries, and erasures that keep counts: images, each with a sign."""
         for position, record in self.history:
             change = record["dynamodb"]
             new, old = change.get("NewImage") or {}, change.get("OldImage") or {}
             if is_expiry(record):
                 yield position, [(old, 1)]
-            elif "_chunk" in new and "_chunk" in old and (lost := _lost(old, new)):
-                yield position, lost
+            elif "_chunk" in new and "_chunk" in old and (images := _lost_rows(old, new)):
+                yield position, images
 
 
 def _images_of(record: Record, declaration: Any) -> Iterator[tuple[str, Row]]:
@@ -480,17 +480,17 @@ def _place(item: Image) -> tuple[str, str]:
     return shard, sequence.zfill(40)
 
 
-def _lost(old: Image, new: Image) -> list[tuple[Image, int]]:
+def _lost_rows(old: Image, new: Image) -> list[tuple[Image, int]]:
     """The rows that were taken out of a chunk, as images of events."""
     # A chunk's columns, and so the attributes of a row, have no order of their own.
-    left = Counter(repr((mark, sorted(values.items()))) for mark, values in rows_of(new))
-    lost: list[tuple[Image, int]] = []
+    rest = Counter(repr((mark, sorted(values.items()))) for mark, values in rows_of(new))
+    images: list[tuple[Image, int]] = []
     for mark, values in rows_of(old):
-        if left[row := repr((mark, sorted(values.items())))]:
-            left[row] -= 1
+        if rest[row := repr((mark, sorted(values.items())))]:
+            rest[row] -= 1
         elif mark in ROW_SIGNS:
-            lost.append(({"_type": {"S": old["_type"]["S"].removesuffix("#pack")}, "_row": values}, ROW_SIGNS[mark]))
-    return lost
+            images.append(({"_type": {"S": old["_type"]["S"].removesuffix("#pack")}, "_row": values}, ROW_SIGNS[mark]))
+    return images
 
 
 def _events_of(item: Image, declaration: Declaration) -> Signed:
@@ -509,7 +509,7 @@ def _events_of(item: Image, declaration: Declaration) -> Signed:
 
 def added_by_image(declaration: Declaration, item: Image) -> Counted:
     """Contributions of an item, by group; none where it cannot be counted."""
-    return [each for values, sign in _events_of(item, declaration) for each in _added_by(declaration, values, sign)]
+    return [pair for values, sign in _events_of(item, declaration) for pair in _added_by(declaration, values, sign)]
 
 
 def _added_by(declaration: Declaration, values: Row, sign: int) -> Counted:
@@ -535,7 +535,7 @@ def _plain(value: Mapping[str, Any]) -> Any:
     [(kind, content)] = value.items()
     if kind in ("N", "NULL"):
         return Decimal(content) if kind == "N" else None
-    return [_plain(each) for each in content] if kind == "L" else content
+    return [_plain(element) for element in content] if kind == "L" else content
 
 
 def nonzero(parts: Parts) -> Parts:

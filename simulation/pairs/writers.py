@@ -85,8 +85,8 @@ class Answers:
                 if status != "failed":
                     engine.wrong.append(f"{status}: {entry.values}")
         ended(any(status in ("accepted", "retracted") for status in statuses))
-        if left := [entry for entry in entries if not entry.answer]:
-            self._call(left, ended)
+        if rest := [entry for entry in entries if not entry.answer]:
+            self._call(rest, ended)
 
     def wrong(self) -> list[str]:
         """Differences of the logs from what was asked for and answered."""
@@ -135,7 +135,7 @@ def _untrue(entries: Sequence[_Entry], event: LoggedEvent, late: float) -> Itera
     retractions = [entry for entry in entries if entry.retracts]
     if sum(entry.answer == "retracted" for entry in retractions) > (event.values is not None):
         yield "retracted more often than it was there"
-    if not event.is_gone and any(each.answer == "retracted" or each.at < late for each in retractions if each.answer):
+    if not event.is_gone and any(item.answer == "retracted" or item.at < late for item in retractions if item.answer):
         yield "retracted, but still there"
     if event.is_gone and not any(entry.answer or entry.unanswered for entry in retractions):
         yield "gone, but never retracted"
@@ -149,8 +149,8 @@ def _untrue_accepts(entries: Sequence[_Entry], event: LoggedEvent) -> Iterator[s
         yield f"answered as accepted, but not there: {untrue}"
     if len(accepted) > 1:
         yield f"accepted {len(accepted)} times"
-    asked = [entry.values for entry in entries if entry.answer == "accepted" or entry.unanswered]
-    if event.values is not None and event.values not in asked:
+    requests = [entry.values for entry in entries if entry.answer == "accepted" or entry.unanswered]
+    if event.values is not None and event.values not in requests:
         yield f"there, but never answered as accepted: {event.values}"
     if event.values is None and not event.is_gone and any(entry.answer == "duplicate" for entry in entries):
         yield "answered as a duplicate, but not there"
@@ -283,7 +283,7 @@ class Writers:
             changed = ["client", "weight", "at"]
             if self._has_more:
                 changed = self._random.sample([*changed, "amount", "tags", "cats"], self._random.randint(0, 6))
-            new = {each: _SERIALIZER.serialize(values[each]) for each in changed}
+            new = {name: _SERIALIZER.serialize(values[name]) for name in changed}
             # No write without a change, so that each has its record.
             new["revision"] = {"N": str(self._engine.operations)}
             backend.client.put_item(TableName=backend.name, Item={**item, **new})
@@ -303,18 +303,18 @@ class Writers:
     def _record_once(self) -> None:
         registered = self._engine.registered()
         declared = [
-            each
-            for each in self._engine.deployments.declared
-            if each.source == VISIT and not (isinstance(each, Aggregate) and each.pages)
+            level
+            for level in self._engine.deployments.declared
+            if level.source == VISIT and not (isinstance(level, Aggregate) and level.pages)
         ]
         if self._random.random() < _KNOWS:
-            declared = [each for each in declared if signature(registered.get(each.name, each)) == signature(each)]
+            declared = [level for level in declared if signature(registered.get(level.name, level)) == signature(level)]
         values = self._some_visit()
 
         def work(table: Table) -> bool:
             return record_once(table, VISIT, values, declared).status == "accepted"
 
-        self._engine.call(work, self._engine.noting(features.ONCE, [each.name for each in declared]))
+        self._engine.call(work, self._engine.noting(features.ONCE, [level.name for level in declared]))
 
     def _expire(self) -> None:
         self._engine.clock.advance(self._random.choice((60, 900, 1800)))
@@ -333,8 +333,8 @@ class _OwnItems:
         self._backend = backend
 
     def get(self, key: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        found = self._backend.client.get_item(TableName=self._backend.name, Key=key, ConsistentRead=True)
-        item: Mapping[str, Any] | None = found.get("Item")
+        answer = self._backend.client.get_item(TableName=self._backend.name, Key=key, ConsistentRead=True)
+        item: Mapping[str, Any] | None = answer.get("Item")
         return item
 
     def put(self, item: Mapping[str, Any]) -> None:
@@ -362,13 +362,13 @@ class Orders:
         draw = self._random
         pk = f"ORDER#{draw.randrange(7)}"
         key = {"pk": {"S": pk}, "sk": {"S": "ORDER"}}
-        found, chance = self._items.get(key), draw.random()
-        if found and chance < 0.3:
+        item, chance = self._items.get(key), draw.random()
+        if item and chance < 0.3:
             self._items.delete(key)
-        elif found and chance < 0.6:
+        elif item and chance < 0.6:
             # A correction in place; often it moves the item to another group.
             attribute, value = draw.choice(list(self._order_values().items()))
-            self._items.put({**found, attribute: value})
+            self._items.put({**item, attribute: value})
         else:
             self._put(pk, self._order_values())
 

@@ -119,8 +119,8 @@ class Queue:
 
     def receive(self, most: int) -> list[Message]:
         """Receive up to `most` messages, hidden from now on until the visibility timeout is over."""
-        found: list[Message] = []
-        while len(found) < most and self.visible() and len(self._in_flight) < self.most_in_flight:
+        messages: list[Message] = []
+        while len(messages) < most and self.visible() and len(self._in_flight) < self.most_in_flight:
             message = self._visible.popleft()
             # With the time that it spent in another queue.
             if self.clock() - message.sent_at > KEPT_SECONDS:
@@ -134,9 +134,9 @@ class Queue:
             message.visible_at = self.clock() + self.visibility_timeout
             self._hide(message)
             self._in_flight[message.id] = message
-            found.append(message)
-        self.received += len(found)
-        return found
+            messages.append(message)
+        self.received += len(messages)
+        return messages
 
     def delete(self, receipt_handle: str) -> None:
         """Delete a message that was received."""
@@ -218,7 +218,7 @@ class Poller:
 
         def work() -> None:
             try:
-                again = self.consume([one.record() for one in messages], lambda: ends_at - self.threads.clock())
+                again = self.consume([message.record() for message in messages], lambda: ends_at - self.threads.clock())
             except KilledError:
                 self.killed += 1
                 return

@@ -75,15 +75,15 @@ class ThrottledTable(MemoryTable):
 
     def _admit(self, tried: Sequence[tuple[Key, Attempt, float]]) -> None:
         limits, now = self._limits, self._threads.clock()
-        wanted = [(self._bucket("table", limits.table_writes), sum(units for _, _, units in tried))]
+        demands = [(self._bucket("table", limits.table_writes), sum(units for _, _, units in tried))]
         for key, done, units in tried:
-            wanted += [(self._bucket(name, limits.writes), units) for name in (key[1], (key[1], key[-1]))]
+            demands += [(self._bucket(name, limits.writes), units) for name in (key[1], (key[1], key[-1]))]
             if moved := index_write_units(done.old, done.new, _RANKED):
                 index = "index", (done.new or done.old or {})[LEADERBOARD]["S"]
-                wanted.append((self._bucket(index, limits.index_writes), moved))
-        if now < self._outage_ends or not all(bucket.holds(units, now) for bucket, units in wanted):
+                demands.append((self._bucket(index, limits.index_writes), moved))
+        if now < self._outage_ends or not all(bucket.holds(units, now) for bucket, units in demands):
             raise _ThrottledError
-        for bucket, units in wanted:
+        for bucket, units in demands:
             bucket.tokens -= units
         super()._admit(tried)
 

@@ -28,16 +28,16 @@ def explored(exploration: Exploration, seconds: float, *, removal: bool) -> Row:
     try:
         result = exploration.check(seconds)
     except RuntimeError as error:
-        found, size, is_right, steps = f"**{str(error).splitlines()[0]}**", "| ", False, 0
+        cell, size, is_right, steps = f"**{str(error).splitlines()[0]}**", "| ", False, 0
     else:
         is_right = (result.violated is not None) is removal
-        found = result.violated or "holds"
-        found = found if is_right else f"**{found}**"
+        cell = result.violated or "holds"
+        cell = cell if is_right else f"**{cell}**"
         size, steps = f"{result.states:,} | {result.seconds:.0f}", len(result.trace) - 1
     module = exploration.specification.name
     if removal:
-        return is_right, f"| {module} | {exploration.about} | {exploration.name} | {found} | {steps} | {size} |"
-    return is_right, f"| {module} | {exploration.name} | {exploration.about} | {found} | {size} |"
+        return is_right, f"| {module} | {exploration.about} | {exploration.name} | {cell} | {steps} | {size} |"
+    return is_right, f"| {module} | {exploration.name} | {exploration.about} | {cell} | {size} |"
 
 
 def main() -> int:
@@ -46,52 +46,52 @@ def main() -> int:
     parser.add_argument("--traces", type=int, default=1000, help="how many schedules")
     parser.add_argument("--seconds", type=float, default=3600.0, help="the longest that one run of TLC may take")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    given = parser.parse_args()
+    options = parser.parse_args()
     count, wrong, last, took = 0, 0, "", ""
-    for part in given.only:
+    for part in options.only:
         begun, (head, rows) = time.monotonic(), _PARTS[part]
         if head != last:
             print(f"\n{head}\n{'|---' * (head.count('|') - 1)}|", flush=True)
         try:
-            for is_right, row in rows(given):
+            for is_right, row in rows(options):
                 count, wrong = count + 1, wrong + (not is_right)
                 print(row if is_right else f"{row} WRONG", flush=True)
         except EngineUnavailableError as missing:
             print(missing)
             return 1
         last, took = head, f"{took} {part} {time.monotonic() - begun:.0f} s,"
-    print(f"\nTook{took} {given.processes} at a time.\n\n{count} rows, {wrong} wrong")
+    print(f"\nTook{took} {options.processes} at a time.\n\n{count} rows, {wrong} wrong")
     return 1 if wrong else 0
 
 
-def _explored(these: Iterable[Exploration], given: argparse.Namespace, *, removal: bool = False) -> Iterator[Row]:
-    with ThreadPoolExecutor(given.processes) as pool:
-        yield from pool.map(partial(explored, seconds=given.seconds, removal=removal), these)
+def _explored(these: Iterable[Exploration], options: argparse.Namespace, *, removal: bool = False) -> Iterator[Row]:
+    with ThreadPoolExecutor(options.processes) as pool:
+        yield from pool.map(partial(explored, seconds=options.seconds, removal=removal), these)
 
 
-def _traces(given: argparse.Namespace) -> Iterator[Row]:
+def _traces(options: argparse.Namespace) -> Iterator[Row]:
     steps, recorded, rejected = 0, 0, ""
-    for first in range(0, given.traces, _AT_ONCE):
-        last = min(first + _AT_ONCE, given.traces)
+    for first in range(0, options.traces, _AT_ONCE):
+        last = min(first + _AT_ONCE, options.traces)
         traces = [trace_of(seed) for seed in range(first, last)]
         result, wrong = compare(traces, _LONGEST_SECONDS)
         steps, rejected = steps + result.states, rejected or wrong or ""
-        recorded += sum(bool(each.log) for each in traces)
+        recorded += sum(bool(trace.log) for trace in traces)
         print(f"{last} traces, {steps:,} steps {wrong or ''}", flush=True)
-    found = f"not a behavior: {_shown(rejected)}" if rejected else "each a behavior of the specification."
-    yield not rejected, f"| {recorded:,} of {given.traces:,} schedules of the real handler, {steps:,} steps: {found} |"
+    text = f"not a behavior: {_code(rejected)}" if rejected else "each a behavior of the specification."
+    yield not rejected, f"| {recorded:,} of {options.traces:,} schedules of the real handler, {steps:,} steps: {text} |"
 
 
-def _broken(_given: argparse.Namespace) -> Iterator[Row]:
+def _broken(_options: argparse.Namespace) -> Iterator[Row]:
     """A row for each broken handler, and whether the specification does not allow what it does."""
     for name, broken in BROKEN.items():
         with broken():
             traces = [trace_of(seed) for seed in _SEEDS_OF_BROKEN]
         _, wrong = compare(traces, _LONGEST_SECONDS)
-        yield wrong is not None, f"| {name} | {_shown(wrong or 'accepted')} |"
+        yield wrong is not None, f"| {name} | {_code(wrong or 'accepted')} |"
 
 
-def _shown(text: str) -> str:
+def _code(text: str) -> str:
     return f"`{text[:160]}`".replace("|->", "=").replace("\n", " ")
 
 

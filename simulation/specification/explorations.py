@@ -74,11 +74,11 @@ def check(
         except subprocess.TimeoutExpired as expired:
             raise RuntimeError(f"TLC did not end within {seconds:.0f} s: {module}") from expired
         took = time.monotonic() - begun
-    found, violated = _STATES.findall(done.stdout), _VIOLATED.search(done.stdout)
-    if not found or (violated is None and "No error has been found" not in done.stdout):
+    states, violated = _STATES.findall(done.stdout), _VIOLATED.search(done.stdout)
+    if not states or (violated is None and "No error has been found" not in done.stdout):
         raise RuntimeError(f"TLC could not check {module}:\n{done.stdout}{done.stderr[-1000:]}")
     trace = [step.strip() for step in _STEP.split(done.stdout)[2::2] if violated]
-    return Result(int(found[-1][1].replace(",", "")), took, violated and (violated[1] or DEADLOCK), trace)
+    return Result(int(states[-1][1].replace(",", "")), took, violated and (violated[1] or DEADLOCK), trace)
 
 
 def configured(constants: Mapping[str, str], *lines: str) -> str:
@@ -122,9 +122,9 @@ class Specification:
         self.constants: dict[str, str] = data["constants"]
         self.lines = [f"INVARIANTS {' '.join(self.invariants)}"]
         self.lines += [f"CONSTRAINT {data['constraint']}"] if "constraint" in data else []
-        known = {key: Exploration(self, key, **values) for key, values in data["configurations"].items()}
-        self.configurations = [*known.values()]
-        self.removals = [known[values.pop("from")].without(key, **values) for key, values in data["removals"].items()]
+        cases = {key: Exploration(self, key, **values) for key, values in data["configurations"].items()}
+        self.configurations = [*cases.values()]
+        self.removals = [cases[values.pop("from")].without(key, **values) for key, values in data["removals"].items()]
 
     @property
     def guards(self) -> set[str]:

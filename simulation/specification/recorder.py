@@ -95,8 +95,8 @@ class Recording:
     def _expire(self, expire: Callable[[int], list[Fields]], limit: int) -> list[Fields]:
         items = expire(limit)
         if self.steps:
-            known = [self.items[place] for place in map(_place, items) if place in self.items]
-            self.note(self.steps[-1][0], "expiry landed", (record(op='"expired"', item=item) for item in known))
+            numbers = [self.items[place] for place in map(_place, items) if place in self.items]
+            self.note(self.steps[-1][0], "expiry landed", (record(op='"expired"', item=item) for item in numbers))
         return items
 
 
@@ -132,9 +132,9 @@ class RecordedSandbox(Sandbox):
 
     def _note_begin(self, delivery: Delivery) -> None:
         rows, number = self._recording.records.setdefault(self._shard, {}), self._recording.number
-        sequences = [padded(each["dynamodb"]["SequenceNumber"]) for each in delivery.records]
-        for sequence, each in zip(sequences, delivery.records, strict=True):
-            rows.setdefault(sequence, (len(rows) + 1, each))
+        sequences = [padded(change["dynamodb"]["SequenceNumber"]) for change in delivery.records]
+        for sequence, change in zip(sequences, delivery.records, strict=True):
+            rows.setdefault(sequence, (len(rows) + 1, change))
         last = sequences[-1] if sequences else (delivery.event.get("state") or {}).get("applied_through")
         begin = number(self._shard, sequences[0]) - 1 if sequences else number(self._shard, last)
         fields = {"begin": begin, "last": last, "deadline": self.deadline - EPOCH, "cold": self._is_cold}

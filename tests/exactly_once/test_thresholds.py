@@ -25,7 +25,7 @@ from simulation.counters_in_memory import CountersInMemory, Faults, counters_in_
 from simulation.faults.hooked_client import HookedClient, failing
 from simulation.memory.client_errors import failure
 from simulation.night import scaled
-from simulation.pairs.crossings import Crossed, crossed, held
+from simulation.pairs.crossings import Crossed, crossed, line
 from simulation.pairs.housekeeping import narrow_pages
 from simulation.world import World
 from tests.exactly_once.notices import LARGEST, Bus, NotifierMapping
@@ -112,7 +112,7 @@ def test_the_outbox_holds_each_crossing_once(seed: int) -> None:
             if rng.random() < 0.2:
                 counters.clock.advance(timedelta(minutes=rng.randrange(90)))
         due, there = _due(counters, THRESHOLDS), _outbox(counters)
-    assert collections.Counter(map(held, there)) == collections.Counter(due), seed
+    assert collections.Counter(map(line, there)) == collections.Counter(due), seed
     assert len({item["id"]["S"] for item in there}) == len(there) > 10, seed
 
 
@@ -124,7 +124,7 @@ def test_a_threshold_that_counts_once_has_each_level_of_a_group_once(seed: int) 
         for number in range(30):
             _change(counters, rng, revisions, number)
         due, there = {crossing[:1] + crossing[2:4] for crossing in _due(counters, once)}, _outbox(counters)
-    kinds = collections.Counter((item["group"]["M"]["url"]["S"], *held(item)[:1], *held(item)[2:4]) for item in there)
+    kinds = collections.Counter((item["group"]["M"]["url"]["S"], *line(item)[:1], *line(item)[2:4]) for item in there)
     assert set(kinds.values()) == {1}, seed
     assert {kind[1:] for kind in kinds} == due, seed
 
