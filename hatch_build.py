@@ -116,7 +116,7 @@ def _locked(lock: str) -> dict[str, tuple[str, set[str]]]:
 
 
 def _closure(names: set[str], lock: dict[str, tuple[str, set[str]]]) -> dict[str, tuple[str, set[str]]]:
-    """What packages need, and what that needs in turn."""
+    """Return what packages need, and what that needs in turn."""
     found = set(names)
     while more := {name for name, (_, by) in lock.items() if by & found} - found:
         found |= more
@@ -124,7 +124,7 @@ def _closure(names: set[str], lock: dict[str, tuple[str, set[str]]]) -> dict[str
 
 
 def _normalized(requirement: str) -> str:
-    """The name of a requirement.
+    """Return the name of a requirement.
 
     https://packaging.python.org/en/latest/specifications/name-normalization
     """

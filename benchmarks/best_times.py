@@ -19,7 +19,7 @@ Seconds: TypeAlias = dict[str, float]
 
 
 def best(contenders: Mapping[str, Callable[[], Seconds]], rounds: int) -> dict[str, Seconds]:
-    """The lowest seconds of each, all interleaved, so that whatever else runs slows all of them alike."""
+    """Return the lowest seconds of each, all interleaved, so that whatever else runs slows all of them alike."""
     lowest: dict[str, Seconds] = {}
     for _ in range(rounds):
         for name, run in contenders.items():
@@ -36,7 +36,7 @@ def cpu_seconds(run: Callable[[], object]) -> Seconds:
 
 
 def microseconds(contenders: Mapping[str, tuple[int, Callable[[], object]]], rounds: int) -> dict[str, float]:
-    """The lowest CPU time of each per event, of which it handles so many."""
+    """Return the lowest CPU time of each per event, of which it handles so many."""
 
     def timed(run: Callable[[], object]) -> Seconds:
         # Or else each may collect the garbage of the one before.
@@ -56,7 +56,7 @@ def run_python(arguments: list[str], environment: Mapping[str, str]) -> str:
 
 
 def peak_bytes() -> int:
-    """The most memory that this process has had."""
+    """Return the most memory that this process has had."""
     # On Linux, a process inherits getrusage's peak from its parent.
     status = Path("/proc/self/status")
     if status.exists():

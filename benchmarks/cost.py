@@ -62,6 +62,6 @@ def _aggregation(usage: Usage, events: int) -> float:
 
 
 def _error(counting: Design, views: Sequence[View]) -> float:
-    """The sum of all deviations in percent of all events."""
+    """Return the sum of all deviations in percent of all events."""
     right, counts = truth(views), counting.counts()
     return 100 * sum(abs(right[url] - counts.get(url, 0)) for url in right | counts) / len(views)

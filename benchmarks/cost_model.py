@@ -244,7 +244,7 @@ class Workload:
 
 
 def touched(groups: float, events: float) -> float:
-    """How many of equally likely groups so many events touch on average.
+    """Return how many of equally likely groups so many events touch on average.
 
     >>> touched(1, 1000), round(touched(100, 100), 1)
     (1.0, 63.4)
@@ -253,7 +253,7 @@ def touched(groups: float, events: float) -> float:
 
 
 def _chunk_units(size: float) -> float:
-    """Expected write units of a chunk: sizes vary, and a unit begins with every KB."""
+    """Return expected write units of a chunk: sizes vary, and a unit begins with every KB."""
     width = max(1.0, math.sqrt(3) * _SPREAD * size)
     low, high = size - width, size + width
     boundaries = range(max(1, math.ceil(low / WRITE_UNIT_BYTES)), math.floor(high / WRITE_UNIT_BYTES) + 1)
@@ -344,7 +344,7 @@ def added(parts: Iterable[Mapping[str, float]]) -> Dollars:
 
 
 def _door(load: Workload) -> Dollars:
-    """Requests, messages that are sent one by one, received and deleted in tens, and access logs."""
+    """Return what requests cost, messages sent one by one, received and deleted in tens, and access logs."""
     if load.door == "sdk":
         return {}
     requests = load.rate / load.per_request
@@ -357,7 +357,7 @@ def _door(load: Workload) -> Dollars:
 
 
 def _behind_door(load: Workload) -> list[Function]:
-    """The receiver and the queue's consumer."""
+    """Return the receiver and the queue's consumer."""
     if load.door == "sdk":
         return []
     messages = 100 if load.packed is None else 1000

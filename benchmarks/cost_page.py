@@ -45,7 +45,7 @@ WAYS: Final = {
 
 
 def ratio(rate: float) -> float:
-    """How many times a plain increment a small table costs: 30 groups, events one by one."""
+    """Return how many times a plain increment a small table costs: 30 groups, events one by one."""
     load = Workload(rate, 30)
     return sum(bill(load).values()) / sum(increment(load).values())
 

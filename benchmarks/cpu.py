@@ -99,7 +99,7 @@ def over_https(batches: tuple[int, ...], aggregates: tuple[int, ...], rounds: in
 
 
 def _reaching(client: Any, batch: int, aggregates: tuple[int, ...]) -> Iterator[tuple[str, Callable[[], object]]]:
-    """What counts the records, and accepts their events."""
+    """Yield what counts the records, and accepts their events."""
     event: dict[str, Any] = {"shardId": SHARD, "Records": records(batch)}
     for number in aggregates:
         yield f"aggregates: {number}, recent items", partial(_handler(number, client), event)
@@ -111,7 +111,7 @@ def _reaching(client: Any, batch: int, aggregates: tuple[int, ...]) -> Iterator[
 
 
 def _handler(aggregates: int, client: Any, *, is_recent: bool = True) -> Callable[[Any], object]:
-    """A handler that reads the shard's checkpoint again for each batch: else it would drop one that it had before."""
+    """Return a handler that reads the shard's checkpoint for each batch: else it would drop one that it had before."""
     aggregator = warm_aggregator(Table("counters", client, clock=lambda: CREATED), declarations(aggregates))
 
     def handle(event: Any) -> object:
@@ -124,7 +124,7 @@ def _handler(aggregates: int, client: Any, *, is_recent: bool = True) -> Callabl
 
 
 def warm_aggregator(table: Table, declared: tuple[Declaration, ...]) -> Aggregator:
-    """An aggregator that knows its registry: it reads it once a minute, which is no cost of a batch."""
+    """Return an aggregator that knows its registry: it reads it once a minute, which is no cost of a batch."""
     aggregator = Aggregator(table, declared, quarantine_retention_seconds=1)
     aggregator._names.registry = Registry(entries={entry.name: entry for entry in entries_of(declared)})
     aggregator._names._read_at = CREATED
@@ -132,7 +132,7 @@ def warm_aggregator(table: Table, declared: tuple[Declaration, ...]) -> Aggregat
 
 
 def of_few_groups(event: Any) -> Any:
-    """The same batch with 50 pages and 50 clients, as in a hot workload."""
+    """Return the same batch with 50 pages and 50 clients, as in a hot workload."""
     copied = json.loads(json.dumps(event))
     for index, record in enumerate(copied["Records"]):
         image = record["dynamodb"]["NewImage"]
@@ -169,7 +169,7 @@ def print_peak(batch: int, aggregates: int) -> None:
 
 
 def declarations(number: int) -> tuple[Aggregate, ...]:
-    """Counts and sums per page, client and status and of the site, with and without a filter."""
+    """Return counts and sums per page, client and status and of the site, with and without a filter."""
     kinds: list[dict[str, Any]] = [
         {"pk": "URL#{url}", "measures": {"views": Count()}},
         {"pk": "SITE", "measures": {"views": Count(), "bytes": Sum("bytes")}},
@@ -183,7 +183,7 @@ def declarations(number: int) -> tuple[Aggregate, ...]:
 
 
 def records(count: int) -> list[dict[str, Any]]:
-    """The same records each time, as in a Lambda event."""
+    """Return the same records each time, as in a Lambda event."""
     chance = random.Random(4)
     result = []
     for index in range(count):

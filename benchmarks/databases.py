@@ -95,7 +95,7 @@ Database: TypeAlias = MemoryDatabase | EngineDatabase
 
 
 def memory() -> MemoryDatabase:
-    """A database with the table."""
+    """Return a database with the table."""
     database = MemoryDatabase()
     database.create(TABLE, "pk", "sk")
     return database

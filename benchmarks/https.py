@@ -35,7 +35,7 @@ _UNITS: Final = {"TableName": "counters", "CapacityUnits": 1.0}
 
 @contextmanager
 def https_client(item: Mapping[str, Any]) -> Iterator[Any]:
-    """The runtime's client, and a server whose table has this item only."""
+    """Return the runtime's client, and a server whose table has this item only."""
     with TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as listener:
         subprocess.run(_CERTIFICATE, check=True, capture_output=True, cwd=folder)
         server = get_context("spawn").Process(target=_serve, args=(Path(folder), item, listener), daemon=True)

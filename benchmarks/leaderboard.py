@@ -37,7 +37,7 @@ class _OursOnPaths(Ours):
 
 
 def three_adds(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """The reference's way: batches of 10, for each record a query and two or three updates."""
+    """Return the reference's way: batches of 10, for each record a query and two or three updates."""
     database = memory()
     client = database.client
 

@@ -115,7 +115,7 @@ def _cpu(views: Sequence[View], rounds: int) -> dict[str, Any]:
 
 
 def _batches(design: type[PackedEvents], views: Sequence[View], client: Any) -> Callable[[], object]:
-    """Counts a month of the log, by a process that has counted the month before."""
+    """Return what counts a month of the log, in a process that has counted the month before."""
     counting = design(database := MemoryDatabase())
     deliver(counting, database, views, _BATCH)
     month_later = [

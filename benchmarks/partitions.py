@@ -20,7 +20,7 @@ _IMAGE: Final = {"_type": {"S": "view"}, "url": {"S": "hot"}}
 
 
 def measure(days: float) -> dict[str, dict[str, float]]:
-    """The item's write units per update and the most watermarks that it has, by partitions; units by the kernel."""
+    """Return the item's write units per update and its most watermarks, by partitions; units by the kernel."""
     steps = int(days * DAY / _STEP)
     return {
         str(partitions): _measure(partitions, steps, _aggregator)

@@ -54,7 +54,7 @@ class Stream:
             yield from polled
 
     def holds_a_batch(self) -> bool:
-        """Whether the only shard has a full batch to deliver."""
+        """Return whether the only shard has a full batch to deliver."""
         [shard] = self.mapping.shards()
         return len(self._source.read(shard, self.mapping.checkpoint(shard), self._batch).records) == self._batch
 

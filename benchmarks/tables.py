@@ -100,7 +100,7 @@ def _spaced(designs: Report) -> dict[str, Any]:
 
 
 def _table(kinds: Sequence[str], entries: Mapping[Any, Any], columns: Mapping[str, str]) -> list[Row]:
-    """A row per entry; an entry per kind is nested in that of the kind before it."""
+    """Return a row per entry; an entry per kind is nested in that of the kind before it."""
     return [(*kinds, *columns), *_rows(len(kinds), entries, columns)]
 
 
@@ -113,6 +113,6 @@ def _rows(depth: int, entries: Mapping[Any, Any], columns: Mapping[str, str]) ->
 
 
 def _across(kind: str, entries: Mapping[str, Mapping[str, Any]]) -> list[Row]:
-    """A column per entry, and a row for each name that an entry has."""
+    """Return a column per entry, and a row for each name that an entry has."""
     names = dict.fromkeys(name for entry in entries.values() for name in entry)
     return [(kind, *entries), *((name, *(entry.get(name) for entry in entries.values())) for name in names)]

@@ -34,23 +34,23 @@ class Job(NamedTuple):
 
 
 def hot(events: int) -> list[View]:
-    """Views of few pages, by Zipf's law: the n-th page has an n-th of the first one's views."""
+    """Return views of few pages, by Zipf's law: the n-th page has an n-th of the first one's views."""
     weights = list(accumulate(1 / rank for rank in range(1, _HOT + 1)))
     return _views(random.Random(1), events, lambda dice: dice.choices(range(_HOT), cum_weights=weights)[0])
 
 
 def long_tail(events: int, groups: int) -> list[View]:
-    """Views of very many pages, all equally likely."""
+    """Return views of very many pages, all equally likely."""
     return _views(random.Random(2), events, lambda dice: dice.randrange(groups))
 
 
 def log() -> list[View]:
-    """The distinct views of the real log, in its order."""
+    """Return the distinct views of the real log, in its order."""
     return list(dict.fromkeys(view._replace(size=None) for view in read_log(LOG) if view is not None))
 
 
 def leaderboard(players: int) -> list[tuple[str, str]]:
-    """Who found which path: up to 14 per player, some of them twice, in random order."""
+    """Return who found which path: up to 14 per player, some of them twice, in random order."""
     dice = random.Random(3)
     pairs = [
         (f"player-{player}", f"path-{path}")

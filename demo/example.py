@@ -65,7 +65,7 @@ class Example:
         return sum(map(len, self.events.values())) + len(self.changes)
 
     def responses(self) -> Counter[str]:
-        """How many events the runtime must accept, reject as duplicates, and retract."""
+        """Return how many events the runtime must accept, reject as duplicates, and retract."""
         return sum((deliveries.responses() for deliveries in self.events.values()), Counter[str]())
 
     def send(self, counters: Counters, deployment: Deployment, account: Account, progress: Progress) -> None:
@@ -205,5 +205,5 @@ def _differing(what: str, actual: Mapping[str, float], expected: Mapping[str, fl
 
 
 def highest(counts: Mapping[str, float], most: int) -> list[str]:
-    """The names with the highest counts, by name where counts are equal."""
+    """Return the names with the highest counts, by name where counts are equal."""
     return sorted(counts, key=lambda name: (-counts[name], name))[:most]

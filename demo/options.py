@@ -44,7 +44,7 @@ class Setup:
     progress: Progress
 
     def rng(self, use: str) -> random.Random:
-        """A generator of its own per use: the traffic of one example does not depend on another's."""
+        """Return a generator of its own per use: the traffic of one example does not depend on another's."""
         return random.Random(f"{self.options.seed} {use}")
 
 

@@ -36,7 +36,7 @@ def report(result: Result) -> dict[str, Any]:
 
 
 def summary(result: Result) -> str:
-    """The summary: each example's lines, then every count that is wrong and what may be the cause, then the status."""
+    """Return each example's lines, then every count that is wrong and what may be the cause, then the status."""
     wrong = result.differences()
     lines = [line for finding in result.findings for line in _about(finding)]
     lines += [*wrong, *([result.stalled] if result.stalled else []), *(result.limits if wrong else [])]

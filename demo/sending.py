@@ -33,13 +33,13 @@ class Deliveries:
         return len(self.events) + len(self.retracted) + len(self.resent)
 
     def remaining(self) -> list[Attributes]:
-        """The distinct events that exist in the end."""
+        """Return the distinct events that exist in the end."""
         retracted = _distinct(self.retracted)
         remains = {key: event for key, event in _distinct(self.events).items() if key not in retracted}
         return list((remains | _distinct(self.resent)).values())
 
     def responses(self) -> Counter[str]:
-        """How many events the runtime must accept, reject as duplicates, and retract."""
+        """Return how many events the runtime must accept, reject as duplicates, and retract."""
         distinct = len(_distinct(self.events))
         return Counter(
             accepted=distinct + len(self.resent), duplicate=len(self.events) - distinct, withdrawn=len(self.retracted)

@@ -124,7 +124,7 @@ def _entry(env: BuildEnvironment, page: str) -> str:
 
 
 def _lead(env: BuildEnvironment, page: str) -> str:
-    """The first paragraph of a page, on one line."""
+    """Return the first paragraph of a page, on one line."""
     [section] = [node for node in env.get_doctree(page).children if isinstance(node, nodes.section)]
     found = (node.astext() for node in section.children if isinstance(node, nodes.paragraph))
     return " ".join(next(found, "").split())

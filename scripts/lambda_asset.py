@@ -19,7 +19,7 @@ _OWN: Final = "dynamodb-counters"
 
 
 def contents() -> str:
-    """The list as Markdown."""
+    """Return the list as Markdown."""
     return "\n".join(
         [
             "# Contents of the Lambda asset",

@@ -15,7 +15,7 @@ _BESIDE: Final = ("uv",)
 
 
 def part_of_lock(lock: str, roots: set[str]) -> str:
-    """The entries of a lock for what is wanted, and for all that this brings along."""
+    """Return the entries of a lock for what is wanted, and for all that this brings along."""
     head, *entries = re.split(r"(?m)^(?=[\w.-]+(?:\[[^]]*\])?==)", lock)
     names = {entry: _normalized(entry) for entry in entries}
     by = {

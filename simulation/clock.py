@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
-EPOCH: Final = 1_795_168_800.0
-"""Where virtual time begins: 2026-11-20T10:00Z."""
+EPOCH: Final = 1_795_168_800.0  # Where virtual time begins: 2026-11-20T10:00Z.
 
 
 @dataclass(eq=False)

@@ -24,8 +24,7 @@ from simulation.memory.memory_client import MemoryDynamoDB, paginator
 from simulation.memory.memory_stream import Record
 from simulation.world import World
 
-_SHARDS: Final = 3
-"""Shards of a stream with faults; one without has a single shard."""
+_SHARDS: Final = 3  # Shards of a stream with faults; one without has a single shard.
 
 _LATEST_EXPIRY: Final = 2 * DAY
 """https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateTimeToLive.html"""
@@ -34,8 +33,7 @@ _WRITES: Final = {"put_item", "update_item", "delete_item", "transact_write_item
 
 _MOST_RECORDS: Final = 10_000
 
-_MOST_CRASHES: Final = 3
-"""Most crashes of the invocations of one batch, so that it is counted in the end."""
+_MOST_CRASHES: Final = 3  # Most crashes of the invocations of one batch, so that it is counted in the end.
 
 _MOST_CALLS: Final = 6
 """A crash comes no later than at this call of an invocation."""
@@ -216,7 +214,7 @@ def counters_in_memory(
 
 
 def _lateness(seed: int, probability: float, item: dict[str, Any]) -> float:
-    """How long after it has expired an item is deleted: the same each time it is asked."""
+    """Return how long after it has expired an item is deleted: the same each time it is asked."""
     rng = random.Random(f"{seed} {sorted(item.items(), key=str)}")
     return rng.uniform(0, _LATEST_EXPIRY) if rng.random() < probability else 0.0
 

@@ -34,7 +34,7 @@ def start_moto() -> Iterator[Engine]:
 
 
 def has_ministack() -> bool:
-    """Whether the emulator is installed."""
+    """Return whether the emulator is installed."""
     return find_spec("ministack") is not None
 
 

@@ -59,7 +59,7 @@ class Design:
         raise NotImplementedError
 
     def counts(self) -> dict[str, int]:
-        """The count of every page, read free of charge."""
+        """Return the count of every page, read free of charge."""
         return {
             item["pk"]["S"].removeprefix("URL#"): int(item["views"]["N"])
             for item in self.database.items(TABLE)
@@ -72,7 +72,7 @@ def statistics_key(url: str) -> dict[str, Any]:
 
 
 def view_item(view: View) -> dict[str, Any]:
-    """The item that remembers a view, as the reference lays it out."""
+    """Return the item that remembers a view, as the reference lays it out."""
     return {
         "pk": {"S": f"URL#{view.url}"},
         "sk": {"S": f"T#{view.time}#CID#{view.client}"},
@@ -81,7 +81,7 @@ def view_item(view: View) -> dict[str, Any]:
 
 
 def increment(url: str, number: int = 1) -> dict[str, Any]:
-    """An update that adds to a page's counter, which need not exist."""
+    """Return an update that adds to a page's counter, which need not exist."""
     return {
         "TableName": TABLE,
         "Key": statistics_key(url),

@@ -94,7 +94,7 @@ class Powertools(Design):
 
 
 def idempotent_counter(client: Any) -> Callable[..., Any]:
-    """The increment, guarded as Powertools' documentation shows for records of a batch."""
+    """Return the increment, guarded as Powertools' documentation shows for records of a batch."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         store = DynamoDBPersistenceLayer(table_name=_MARKERS, boto3_client=client)
@@ -143,7 +143,7 @@ class HourMinute(Design):
 
 
 def hour_and_minute(name: str, seconds: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The keys of both items, each with the part of an update that adds one, kept for 25 hours."""
+    """Yield the keys of both items, each with the part of an update that adds one, kept for 25 hours."""
     update = {
         "UpdateExpression": "SET #c = if_not_exists(#c, :zero) + :one, #t = if_not_exists(#t, :ttl)",
         "ExpressionAttributeNames": {"#c": "count", "#t": "ttl"},

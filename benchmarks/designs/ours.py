@@ -52,7 +52,7 @@ class Ours(Design):
         accept_many(self.table, self.event, [view.as_event() for view in views])
 
     def counts(self) -> dict[str, int]:
-        """Counts of every page; its keys escape what their templates use."""
+        """Return counts of every page; its keys escape what their templates use."""
         return {unquote(url): number for url, number in super().counts().items()}
 
     def aggregate(self, records: Sequence[Mapping[str, Any]]) -> None:

@@ -51,7 +51,7 @@ class Account:
         return _client(service, self.region)
 
     def url(self, api_id: str) -> str:
-        """Where the default stage of an HTTP API answers."""
+        """Return where the default stage of an HTTP API answers."""
         if self.endpoint_url is not None:
             return f"{self.endpoint_url}/_aws/execute-api/{api_id}/$default"
         return str(self.client("apigatewayv2").get_api(ApiId=api_id)["ApiEndpoint"])

@@ -166,7 +166,7 @@ class Checks:
         self.check("checkpoints of shards that the stream does not have", set(), noted - shards)
 
     def _quarantine(self) -> None:
-        """A group that was spoiled: its views wait in quarantine; repaired and redriven, they count once."""
+        """Spoil a group: its views wait in quarantine; repaired and redriven, they count once."""
         dynamodb = self._account.client("dynamodb")
         counters = Counters(self._outputs["TableName"], client=dynamodb)
         key = {"pk": {"S": f"URL#{_SPOILED}"}, "sk": {"S": "STATISTICS"}}

@@ -90,7 +90,7 @@ def _numbers(values: Mapping[str, object]) -> dict[str, float]:
 
 
 def _within(error: float, actual: Mapping[str, float], exact: Mapping[str, float]) -> dict[str, float]:
-    """The values that were found where they are near enough, else the exact ones."""
+    """Return the values that were found where they are near enough, else the exact ones."""
     return {
         name: actual[name] if name in actual and abs(actual[name] - value) <= error * value else value
         for name, value in exact.items()

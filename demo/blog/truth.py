@@ -43,15 +43,15 @@ class BlogTruth:
         """All days in UTC from the first view to the last."""
 
     def crossed(self, levels: Iterable[int]) -> dict[str, float]:
-        """How often each url's views have crossed each level: views are never taken back."""
+        """Return how often each url's views have crossed each level: views are never taken back."""
         return {f"{url} up {level}": 1 for url, count in self.views.items() for level in levels if count >= level}
 
     def unique(self, last: date, days: int) -> int:
-        """How many different clients came on the days that end with the last one."""
+        """Return how many different clients came on the days that end with the last one."""
         return len(set[str]().union(*(self._clients.get(day, ()) for day in _days(last, days))))
 
     def size(self, percent: int, last: date, days: int) -> int | None:
-        """The percentile of the sizes of these days, by nearest rank."""
+        """Return the percentile of the sizes of these days, by nearest rank."""
         sizes = sorted(size for day in _days(last, days) for size in self._sizes.get(day, ()))
         return sizes[-(-percent * len(sizes) // 100) - 1] if sizes else None
 

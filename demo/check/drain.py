@@ -35,7 +35,7 @@ class Silence:
         self._since = self._clock()
 
     def is_long(self) -> bool:
-        """Whether nothing is to be expected any more."""
+        """Return whether nothing is to be expected any more."""
         if self._clock() - self._since < self.seconds:
             return False
         before, self._total = self._total, self._finished()

@@ -44,13 +44,13 @@ def diagnosis(emulator: Emulator, outputs: Mapping[str, Mapping[str, str]]) -> l
 
 
 def _printed(emulator: Emulator, text: str, most: int) -> list[str]:
-    """The last `most` lines that the emulator printed that contain a text."""
+    """Return the last `most` lines that the emulator printed that contain a text."""
     with emulator.log.open(encoding="utf-8", errors="replace") as lines:
         return list(deque((line.rstrip() for line in lines if text in line), most))
 
 
 def finished(emulator: Emulator) -> int:
-    """How many batches the functions have finished."""
+    """Return how many batches the functions have finished."""
     return sum(" processed " in line for line in _printed(emulator, _MAPPING, _ALL))
 
 
@@ -61,7 +61,7 @@ def is_delivered(emulator: Emulator, functions: Iterable[str]) -> bool:
 
 
 def crashes(emulator: Emulator, function: str) -> int:
-    """How many invocations of a function ended because its process did."""
+    """Return how many invocations of a function ended because its process did."""
     return sum(_KILLED in line for line in _printed(emulator, f"{_MAPPING}{function} failed processing ", _ALL))
 
 

@@ -57,7 +57,7 @@ def text(left: float, top: float, words: str, looks: str = "", *, anchor: str = 
 def box(
     left: float, top: float, width: float, height: float, kind: str, *lines: str, bold: bool = True, corner: int = 6
 ) -> str:
-    """A box with lines of text in its middle; the first one is bold if others follow, unless `bold` is False."""
+    """Draw a box with lines of text in its middle; the first one is bold if others follow, unless `bold` is False."""
     area = f'x="{left:.4g}" y="{top:g}" width="{width:.4g}" height="{height:g}" rx="{corner}"'
     first = top + height / 2 + 6 - 11 * (len(lines) - 1)
     words = [
@@ -70,18 +70,18 @@ def box(
 
 
 def rule(left: float, top: float, right: float, bottom: float) -> str:
-    """A dashed line, faint."""
+    """Draw a dashed line, faint."""
     return f'<path class="rule" d="M{left:g} {top:g}L{right:g} {bottom:g}"/>'
 
 
 def arrow(*points: tuple[float, float]) -> str:
-    """A line with a head at its last point."""
+    """Draw a line with a head at its last point."""
     path = "L".join(f"{left:g} {top:g}" for left, top in points)
     return f'<path class="line" marker-end="url(#a)" d="M{path}"/>'
 
 
 def picture(label: str, height: int, shapes: Iterable[str]) -> str:
-    """An SVG whose label says what it shows."""
+    """Return an SVG whose label says what it shows."""
     body = "\n".join(shapes)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '

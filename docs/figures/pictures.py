@@ -20,7 +20,7 @@ from dynamodb_counters._tiers import MINUTE
 
 
 def redelivery() -> str:
-    """A batch that is delivered twice, and then with more records."""
+    """Draw a batch that is delivered twice, and then with more records."""
     shapes = [text(LEFT, 28, "a shard of the stream", "faint"), text(326, 28, "the item of one page", "faint")]
     for index, record in enumerate(range(90, 96)):
         shapes.append(box(LEFT + 46 * index, 40, 42, 56, "side" if record in {91, 92} else "plain", str(record)))
@@ -59,7 +59,7 @@ def _item(top: int, views: int, watermark: int) -> str:
 
 
 def change() -> str:
-    """A changed definition under a name of its own, from its deployment to the end of the old one."""
+    """Draw a changed definition under a name of its own, from its deployment to the end of the old one."""
     rows = (
         ("In use", "views counts and is read."),
         ("views_v2 is deployed", "It waits; views counts on."),
@@ -90,7 +90,7 @@ def change() -> str:
 
 
 def backfill() -> str:
-    """The steps of a backfill, and meanwhile the stream, the log and the readers."""
+    """Draw the steps of a backfill, and meanwhile the stream, the log and the readers."""
     opened, since, scan, drain, add, complete = marks = (LEFT, 100, 180, 274, 364, 446)
     names = ("open", "S", f"S + {CLOCKS // MINUTE} min", "scanned", "drained", "done")
     rows = (
@@ -142,7 +142,7 @@ def quota() -> str:
 
 
 def correction() -> str:
-    """A sale that moves from one shop to another and is no large one any more."""
+    """Draw a sale that moves from one shop to another and is no large one any more."""
     rows = (
         ("shop north", ("sales - 1", "cents - 12,000"), (), ("sales 0", "cents 0")),
         ("shop south", (), ("sales + 1", "cents + 1,200"), ("sales 1", "cents 1,200")),
@@ -195,7 +195,7 @@ def tenants() -> str:
 
 
 def pages() -> str:
-    """Groups as items, the same in a page, and the page after its split."""
+    """Draw groups as items, the same in a page, and the page after its split."""
     views = Aggregate("views", Event("view", key=("url", "time")), by="url", pages=True)
     layout, watermark = PageLayout(views), "watermark 92"
     counts = {"/": 7, "/a": 3, "/b": 1, "/d": 9}

@@ -27,7 +27,7 @@ _MINUTE: Final = "%Y-%m-%d %H:%M"
 
 
 def table() -> str:
-    """Updates, Queries, items and read units by precision and longest window, at the worst of many moments."""
+    """Return updates, Queries, items and read units by precision and longest window, at the worst of many moments."""
     rows = [
         "| precision | longest | tiers | write units a group and batch | Queries | items | read units |",
         "|---|---|---|---:|---:|---:|---:|",

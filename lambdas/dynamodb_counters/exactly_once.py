@@ -254,8 +254,8 @@ class ExactlyOnce:
         if records := event.get("Records"):
             if not event.get("shardId") or "eventSourceARN" not in records[0]:
                 raise CheckpointError(
-                    "the event has no shardId, or no eventSourceARN, without which redeliveries cannot be distinguished "
-                    "from new records: set TumblingWindowInSeconds in the event source mapping, and return what this returns"
+                    "the event has no shardId, or no eventSourceARN, without which redeliveries look like new records: "
+                    "set TumblingWindowInSeconds in the event source mapping, and return what this returns"
                 )
             # Streams of two tables may use one name for a shard.
             watermark = Watermark(f"{event['shardId']}@{records[0]['eventSourceARN']}")

@@ -19,7 +19,7 @@ def disorder(rng: random.Random) -> Callable[[], float]:
 
 
 def older(records: list[Record], than: float) -> list[Record]:
-    """The first records of a batch, up to the last one of that age."""
+    """Return the first records of a batch, up to the last one of that age."""
     return records[: sum(record["dynamodb"]["ApproximateCreationDateTime"] <= than for record in records)]
 
 
@@ -40,7 +40,7 @@ class TumblingWindow:
         self._state: dict[str, Any] = {}
 
     def same(self, records: list[Record]) -> list[Record]:
-        """The first records, up to the end of the window that the first one is in."""
+        """Return the first records, up to the end of the window that the first one is in."""
         if not self._seconds or not records:
             return records
         first = self._of(records[0])
@@ -56,7 +56,7 @@ class TumblingWindow:
         return records if begins <= self._start else []
 
     def is_over(self, now: float, page: Page) -> bool:
-        """Whether the last invocation of an open window is due, given what was read."""
+        """Return whether the last invocation of an open window is due, given what was read."""
         if self._start is None:
             return False
         return bool(page.records) or page.ended or now >= self._start + self._seconds

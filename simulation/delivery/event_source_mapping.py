@@ -67,7 +67,7 @@ class EventSourceMapping:
     _finished: set[str] = field(default_factory=set)
 
     def shards(self) -> list[str]:
-        """The shards that may be delivered from: those not busy whose parents are through."""
+        """Return the shards that may be delivered from: those not busy whose parents are through."""
         shards = self.source.shards()
         ids = {shard.id for shard in shards}
         for shard in shards:
@@ -78,7 +78,7 @@ class EventSourceMapping:
         return [name for name in self._pollers if name not in self._busy and name not in self._finished]
 
     def poll(self, shard: str, batch_size: int | None = None) -> Delivery | None:
-        """The next delivery of one of `shards`, or None when there is nothing to deliver.
+        """Return the next delivery of one of `shards`, or None when there is nothing to deliver.
 
         A `batch_size` below the configured one stands for what the batching window or the payload's size would do.
         """
@@ -131,7 +131,7 @@ class EventSourceMapping:
         self._finished.discard(shard)
 
     def checkpoint(self, shard: str) -> str | None:
-        """The last sequence number of a shard that needs no delivery any more."""
+        """Return the last sequence number of a shard that needs no delivery any more."""
         return self._pollers[shard].checkpoint if shard in self._pollers else None
 
     def _successful(self, delivery: Delivery, response: Any) -> int:
@@ -168,7 +168,7 @@ class _ShardPoller:
         self.window = TumblingWindow(self.settings.window_seconds)
 
     def page(self, batch_size: int) -> Page:
-        """The batch to deliver next, of records that are not too old; `batch_size` limits one not tried yet."""
+        """Return the batch to deliver next, of records that are not too old; `batch_size` limits one not tried yet."""
         while True:
             if not self._pending:
                 page = self.source.read(self.shard, self.checkpoint, batch_size)

@@ -33,7 +33,7 @@ class Source(Protocol):
         """All shards, parents before children."""
 
     def read(self, shard: str, after: str | None, limit: int) -> Page:
-        """Records that follow a sequence number; None is the beginning."""
+        """Return records that follow a sequence number; None is the beginning."""
 
 
 @dataclass
@@ -80,7 +80,7 @@ class ApiSource:
 
 
 def lambda_record(record: Record, arn: str) -> Record:
-    """A record as boto3 returns it, in Lambda's form: times as numbers, binary as base64 text, the stream's ARN."""
+    """Return a record of boto3's in Lambda's form: times as numbers, binary as base64 text, the stream's ARN."""
     return {**json.loads(json.dumps(record, default=_plain)), "eventSourceARN": arn}
 
 

@@ -165,7 +165,7 @@ class FaultPlan:
         return fault
 
     def strikes(self, name: str, probability: float = 1) -> bool:
-        """Whether something other than a call goes wrong now."""
+        """Return whether something other than a call goes wrong now."""
         if happens := self._happens(probability):
             self.injected[name] += 1
         return happens
@@ -177,7 +177,7 @@ class FaultPlan:
 
 
 def _registers(request: dict[str, Any]) -> bool:
-    """Whether a request writes items of the registry."""
+    """Return whether a request writes items of the registry."""
     items = [write["Put"]["Item"] for write in request.get("TransactItems", ()) if "Put" in write]
     return any(item["sk"]["S"].startswith("DECLARED") for item in items if "sk" in item)
 

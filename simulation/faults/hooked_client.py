@@ -47,7 +47,7 @@ def failing(
     where: Callable[[dict[str, Any]], bool] = lambda _: True,
     error: BaseException | type[BaseException] = Crashed,
 ) -> HookedClient:
-    """A client that sends no request of an operation, `where` it is one of those: the error comes in its place."""
+    """Return a client that fails with an error in place of an operation's requests, `where` they are such."""
 
     def hook(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
         if name == operation and where(request):
@@ -60,7 +60,7 @@ def failing(
 def once(
     operations: Collection[str], before: Callable[[], object], where: Callable[[dict[str, Any]], bool] = lambda _: True
 ) -> Hook:
-    """A hook that has something happen before the first request of some operations."""
+    """Return a hook that has something happen before the first request of some operations."""
     actions = [before]
 
     def hook(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:

@@ -46,7 +46,7 @@ def _fill(part: str, before: str, after: str, size: int = MAX_BYTES) -> str:
 
 
 def _event(number: int, attributes: str) -> str:
-    """A view with more attributes, which replace its own; each number's is another one."""
+    """Return a view with more attributes, which replace its own; each number's is another one."""
     own = {name: value for name, value in _VIEW.items() if f'"{name}":' not in attributes}
     return f"{json.dumps(own | {'clientId': str(number)})[:-1]},{attributes}}}"
 

@@ -114,7 +114,7 @@ class Queue:
 
 
 def _throttled(rng: random.Random) -> Hook:
-    """A hook that refuses reads now and then."""
+    """Return a hook that refuses reads now and then."""
 
     def hook(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
         if name == "batch_get_item" and rng.random() < 0.8:
@@ -235,7 +235,7 @@ _DOCUMENT: Final = openapi(SERVED, TENANT)
 
 
 def _difference(request: dict[str, Any], response: Any) -> str:
-    """How an answer differs from the document; of what is not in there nothing is known."""
+    """Return how an answer differs from the document; of what is not in there nothing is known."""
     method, path = request["requestContext"]["http"]["method"].lower(), request["rawPath"]
     status = response["statusCode"]
     if method not in _DOCUMENT["paths"].get(path, ()) or status == 404:
@@ -249,7 +249,7 @@ def _difference(request: dict[str, Any], response: Any) -> str:
 
 @cache
 def _check(path: str, method: str, status: str) -> Callable[[Any], Any]:
-    """The check of an answer."""
+    """Return the check of an answer."""
     responses = _DOCUMENT["paths"][path][method]["responses"]
     [content] = responses.get(status, responses["default"])["content"].values()
     schema = {**content["schema"], "components": _DOCUMENT["components"]}
@@ -280,7 +280,7 @@ def _reached(stack: ExitStack, client: MemoryTable, environment: Mapping[str, st
 
 
 def _counted() -> MemoryTable:
-    """A table with counts of every kind, of two customers: many groups, and texts as long as groups may have."""
+    """Return a table with counts of every kind, of two customers: many groups, and texts as long as groups may have."""
     world = World(*DECLARATIONS)
     world.clock.now = NOW
     long = "\x01" * 7900

@@ -45,7 +45,7 @@ class Stranger:
         self._rng = random.Random(seed)
 
     def post(self) -> dict[str, Any]:
-        """A request that posts events; one in ten a CloudEvent."""
+        """Return a request that posts events; one in ten a CloudEvent."""
         if self._rng.random() < 0.1:
             context = {"specversion": "1.0", "id": self._text(), "source": "/", "type": "view"}
             envelope = f'{json.dumps(context)[:-1]},"data":{self._event()}}}'
@@ -54,7 +54,7 @@ class Stranger:
         return self._spoiled(new_request("POST", "/events", "", self._body(), self._headers()))
 
     def get(self) -> dict[str, Any]:
-        """A request for counts or events; one in eight posts a batch."""
+        """Return a request for counts or events; one in eight posts a batch."""
         if self._rng.random() < 0.125:
             return self._spoiled(new_request("POST", "/v1/batch", "", self._batch(), self._headers()))
         path, needed, others = self._rng.choice(_RESOURCES)
@@ -69,7 +69,7 @@ class Stranger:
         return self._spoiled(new_request(self._rng.choice(["GET"] * 9 + ["PUT"]), path, query))
 
     def _body(self) -> str:
-        """The text of a body or a message."""
+        """Return the text of a body or a message."""
         drawn = self._rng.random()
         if drawn < 0.04:
             return self._deep(self._rng.choice([1, 20, 33, 34, 35, 100, 976, 988, 5000, 100_000]))
@@ -82,7 +82,7 @@ class Stranger:
         return (self._broken(text) if self._rng.random() < 0.05 else text)[:MAX_BYTES]
 
     def _event(self) -> str:
-        """An event as JSON: mostly a good one of which one or two attributes are not."""
+        """Return an event as JSON: mostly a good one of which one or two attributes are not."""
         attributes = {
             "customer": '"c0"',
             "url": json.dumps(f"/{self._rng.randrange(1000)}"),
@@ -129,7 +129,7 @@ class Stranger:
         return "".join(chr(self._rng.choice([self._rng.randrange(128), self._rng.randrange(0x2FFF)])) for _ in range(6))
 
     def _broken(self, text: str) -> str:
-        """A text with something cut out, put in or repeated."""
+        """Return a text with something cut out, put in or repeated."""
         place = self._rng.randrange(len(text) + 1)
         return (
             text[:place]

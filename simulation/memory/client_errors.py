@@ -15,7 +15,7 @@ EXCEPTIONS: Final = SimpleNamespace(
 
 
 def failure(operation: str, code: str, message: str = "injected", **more: Any) -> ClientError:
-    """An error of the class the client's ``exceptions`` have for the code; `more` goes into its response."""
+    """Return an error of the class the client's ``exceptions`` have for the code; `more` goes into its response."""
     response: Any = {"Error": {"Code": code, "Message": message}, **more}
     kind: type[ClientError] = getattr(EXCEPTIONS, code, ClientError)
     return kind(response, operation)

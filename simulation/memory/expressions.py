@@ -46,18 +46,18 @@ class Placeholders:
 
 @lru_cache(maxsize=4096)
 def used(*texts: str) -> frozenset[str]:
-    """The placeholders that some expressions use, with their ``#`` or ``:``."""
+    """Return the placeholders that some expressions use, with their ``#`` or ``:``."""
     return frozenset(token for text in texts for token in re.findall(r"[#:][A-Za-z0-9_]+", text))
 
 
 @lru_cache(maxsize=4096)
 def compile_condition(text: str) -> Test:
-    """A function of an item (empty if there is none) and placeholders."""
+    """Return a function of an item (empty if there is none) and placeholders."""
     return _Parser(text).condition()
 
 
 def matcher(request: Mapping[str, Any], name: str) -> Callable[[Item], bool]:
-    """The test of items that one of a request's expressions is; all match if it has none."""
+    """Return the test of items that one of a request's expressions is; all match if it has none."""
     if name not in request:
         return lambda _: True
     test, bindings = compile_condition(request[name]), Placeholders.of(request)
@@ -66,7 +66,7 @@ def matcher(request: Mapping[str, Any], name: str) -> Callable[[Item], bool]:
 
 @lru_cache(maxsize=4096)
 def compile_update(text: str) -> tuple[tuple[str, Operand], ...]:
-    """The token of each changed attribute, and its new value (None: removed) by the old item."""
+    """Return the token of each changed attribute, and its new value (None: removed) by the old item."""
     return tuple(_Parser(text).changes())
 
 
@@ -206,7 +206,7 @@ def _changes(request: Mapping[str, Any], bindings: Placeholders) -> list[tuple[s
 
 
 def apply_update(request: Mapping[str, Any], keys: tuple[str, ...], old: Item) -> Item:
-    """The item a request makes of another; every operand is read from the old one."""
+    """Return the item a request makes of another; every operand is read from the old one."""
     bindings = Placeholders.of(request)
     new = dict(old)
     changes = _changes(request, bindings)

@@ -112,7 +112,7 @@ class MemoryDynamoDB:
         return {"Responses": {name: _projected(request, [item for item in items if item])}, "UnprocessedKeys": {}}
 
     def batch_execute_statement(self, *, Statements: list[dict[str, Any]], **_: Any) -> dict[str, Any]:  # noqa: N803
-        """UPDATEs of one item by its key."""
+        """Return UPDATEs of one item by its key."""
         with self._lock:
             self.usage.calls += 1
         self._require_few("BatchExecuteStatement", Statements=Statements)
@@ -157,7 +157,7 @@ class MemoryDynamoDB:
         return {**content, **counts, "ConsumedCapacity": {"CapacityUnits": units}, **last}
 
     def describe_table(self, **request: Any) -> dict[str, Any]:
-        """Description that a run asks for: its keys, how many items there are about, how large they are, the stream."""
+        """Return what a run asks for: keys, about how many items there are, how large they are, the stream."""
         table = self._table("DescribeTable", request)
         sizes = [item_bytes(item) for item in table.items()]
         keys = [{"AttributeName": name, "KeyType": kind} for name, kind in zip(table.keys, _KEY_TYPES, strict=False)]
@@ -172,7 +172,7 @@ class MemoryDynamoDB:
             raise failure(operation, "ValidationException", problem)
 
     def _table(self, operation: str, request: Mapping[str, Any]) -> Table:
-        """The table of a request, whose placeholders must be those that its expressions use."""
+        """Return the table of a request, whose placeholders must be those that its expressions use."""
         names = {*(request.get("ExpressionAttributeNames") or ()), *(request.get("ExpressionAttributeValues") or ())}
         needed = used(*(request[name] for name in EXPRESSIONS if name in request))
         if names != needed:
@@ -218,7 +218,7 @@ def _table_name(name: str) -> str:
 
 
 def _projected(request: Mapping[str, Any], items: list[Item]) -> list[Item]:
-    """Copies of the items with the attributes the request asks for."""
+    """Return copies of the items with the attributes the request asks for."""
     if "ProjectionExpression" not in request:
         return [dict(item) for item in items]
     bindings = Placeholders.of(request)

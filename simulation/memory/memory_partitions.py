@@ -59,7 +59,7 @@ class Table:
             yield from partition.values()
 
     def key_of(self, request: Mapping[str, Any]) -> Item:
-        """The key of the item a request is about: its ``Key``, or as much as its ``Item`` has of one."""
+        """Return the key of the item a request is about: its ``Key``, or as much as its ``Item`` has of one."""
         if "Key" in request:
             return dict(request["Key"])
         item = request["Item"]
@@ -78,7 +78,7 @@ class Table:
         return self.partitions.get(partition, {}).get(sort)
 
     def page(self, request: Mapping[str, Any], most: int) -> tuple[list[Item], bool]:
-        """The items of a query's next page, whole, and whether more follow."""
+        """Return the items of a query's next page, whole, and whether more follow."""
         if "IndexName" in request:
             return self._of_index(request), False
         text, bindings = request["KeyConditionExpression"], Placeholders.of(request)
@@ -99,7 +99,7 @@ class Table:
         return _one_page(list(items), request, most)
 
     def scanned(self, request: Mapping[str, Any], most: int) -> tuple[list[Item], bool]:
-        """The items of a scan's next page, and whether more follow in the segment."""
+        """Return the items of a scan's next page, and whether more follow in the segment."""
         segment, segments = request.get("Segment", 0), request.get("TotalSegments", 1)
         start = request.get("ExclusiveStartKey")
         after = () if start is None else (_hash(start[self.keys[0]]["S"]), *self._place(start))
@@ -142,11 +142,11 @@ class Table:
         return due
 
     def next_expiry(self, now: float) -> float:
-        """When the next item expires: now, if its TTL is over; infinity if none does."""
+        """Return when the next item expires: now, if its TTL is over; infinity if none does."""
         return min((max(self._expires(item, now), now) for item in self.items()), default=math.inf)
 
     def _expires(self, item: Item, now: float) -> float:
-        """The TTL process leaves alone what is no number, or lies five years back."""
+        """Return when TTL deletes an item: never if it is no number, or lies five years back."""
         ttl = float(item.get(self.ttl, {}).get("N", math.inf))
         return ttl + self.late(item) if ttl > now - MAX_TTL_AGE else math.inf
 
@@ -156,7 +156,7 @@ class Table:
 
 
 def _one_page(items: list[Item], request: Mapping[str, Any], most: int) -> tuple[list[Item], bool]:
-    """The first items, as many as are asked for and fit a page, and whether there may be more."""
+    """Return the first items, as many as are asked for and fit a page, and whether there may be more."""
     page: list[Item] = []
     size = 0
     for item in items[: _most(request, most)]:

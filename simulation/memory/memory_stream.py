@@ -82,7 +82,7 @@ class MemoryStream:
         return Page(log.records[start:stop], ended=log.closed and stop >= len(log.records))
 
     def describe_stream(self, **_: Any) -> dict[str, Any]:
-        """The call of the DynamoDB Streams API."""
+        """Answer as the call of the DynamoDB Streams API."""
         described = []
         for shard in self.shards():
             numbers = {"StartingSequenceNumber": "0"} | ({} if shard.is_open else {"EndingSequenceNumber": "0"})
@@ -91,11 +91,11 @@ class MemoryStream:
         return {"StreamDescription": {"Shards": described}}
 
     def get_shard_iterator(self, **request: Any) -> dict[str, Any]:
-        """The call of the DynamoDB Streams API."""
+        """Answer as the call of the DynamoDB Streams API."""
         return {"ShardIterator": f"{request['ShardId']} {request.get('SequenceNumber', '')}"}
 
     def get_records(self, **request: Any) -> dict[str, Any]:
-        """The call of the DynamoDB Streams API."""
+        """Answer as the call of the DynamoDB Streams API."""
         shard, after = request["ShardIterator"].split(" ")
         page = self.read(shard, after or None, self.page_records)
         last = page.records[-1]["dynamodb"]["SequenceNumber"] if page.records else after

@@ -28,7 +28,7 @@ def parse(text: str) -> Decimal:
 
 
 def canonical(text: str) -> str:
-    """A number in DynamoDB's one form, without exponent and trailing zeros."""
+    """Return a number in DynamoDB's one form, without exponent and trailing zeros."""
     if text.isdecimal() and len(text) <= MAX_NUMBER_DIGITS and (text[0] != "0" or len(text) == 1):
         return text
     return format_number(parse(text))

@@ -197,7 +197,7 @@ def _derived(row: Row, field: str) -> str:
 
 
 def _bin(value: Decimal, error: Decimal) -> str:
-    """The bin of a whole number, found bound by bound."""
+    """Return the bin of a whole number, found bound by bound."""
     margin = error * Decimal("0.999")
     growth, bound, index = (1 + margin) / (1 - margin), Decimal(1), 0
     assert value >= 1
@@ -207,7 +207,7 @@ def _bin(value: Decimal, error: Decimal) -> str:
 
 
 def _moment(value: Any, unit: str) -> str:
-    """The begin of a unit of time, or of a stretch of some."""
+    """Return the begin of a unit of time, or of a stretch of some."""
     match = re.fullmatch(r"(\d*)(\w+)", unit)
     assert match is not None
     seconds = SECONDS[match[2]]
@@ -268,7 +268,7 @@ def _buckets(window: Window, row: Row, created: float | None) -> Iterator[tuple[
 
 
 def _stretches(members: Aggregate, stretch: str, unit: str) -> list[str]:
-    """The stretch of a unit of time, and the next one if that looks back at it."""
+    """Return the stretch of a unit of time, and the next one if that looks back at it."""
     match = re.search(r":(\d+)([mhd])$", fields(members)[-2])
     assert match is not None
     seconds = SECONDS[match[2]]

@@ -32,7 +32,7 @@ _PLAIN: Final = TypeDeserializer()
 
 
 def rows_of(image: Mapping[str, Any]) -> list[SignedRow]:
-    """The rows of a chunk: sign and plain values."""
+    """Return the rows of a chunk: sign and plain values."""
     blob = image["_chunk"]["B"]
     document = json.loads(zlib.decompress(base64.b64decode(blob) if isinstance(blob, str) else bytes(blob)))
     _, _, number, columns, *signs = document
@@ -129,23 +129,23 @@ _TTL_MATTERS: Final = 5 * 365 * 86_400
 
 
 def is_waiting(item: Mapping[str, Any]) -> bool:
-    """Whether an item is an entry of the quarantine that waits."""
+    """Return whether an item is an entry of the quarantine that waits."""
     return (item.get("_type"), item.get("state")) == ({"S": "quarantine"}, {"S": "waiting"})
 
 
 def is_image(sort_key: str) -> bool:
-    """Whether a quarantine item's sort key is that of an image, or of an event, that is known not to be counted."""
+    """Return whether a quarantine item's sort key is that of an image, or of an event, that is not counted."""
     return _IMAGE.search(sort_key) is not None
 
 
 def entry_of(sort_key: str) -> Entry:
-    """The image that a quarantine item's sort key names."""
+    """Return the image that a quarantine item's sort key names."""
     match = _ENTRY.search(sort_key)
     return (match[1], match[2], match[3] or "") if match else ("", "", "")
 
 
 def is_expiry(record: Record) -> bool:
-    """Whether TTL has deleted the item."""
+    """Return whether TTL has deleted the item."""
     change = record["dynamodb"]
     if record["eventName"] != "REMOVE":
         return False
@@ -191,14 +191,14 @@ def is_page(item: Image) -> bool:
 
 
 def _unit(members: Aggregate, stretch: str, code: str) -> str:
-    """The unit of time that two digits of a member's page mean: the one of its stretch, or of the one before."""
+    """Return the unit of time that two digits of a member's page mean: the one of its stretch, or of the one before."""
     seconds = SECONDS[members.fields[-1].partition(":")[2]]
     first = epoch(stretch) // seconds - members._longest
     return timestamp((first + (int(code, 36) - first) % 1296) * seconds, seconds)
 
 
 def held_groups(declaration: Aggregate, item: Image) -> Iterator[HeldGroup]:
-    """The groups of an item of a declaration."""
+    """Yield the groups of an item of a declaration."""
     if not declaration.pages:
         values = values_of(declaration, item)
         assert values is not None

@@ -47,7 +47,7 @@ class Shape:
         return self.keys.ttl
 
     def source(self) -> Items:
-        """The orders, as they are declared."""
+        """Return the orders, as they are declared."""
         return replace(ORDER, pk=_PK, sk="ORDER" if self.keys.sort_key else None, keys=self.keys)
 
     def key(self, ours: Image) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class Shape:
         return {name: ours[own] for name, own in zip(self.names, ("pk", "sk"), strict=False)}
 
     def ours(self, item: Image) -> dict[str, Any]:
-        """An item of it as an order among the counts."""
+        """Return an item of it as an order among the counts."""
         attributes = {name: value for name, value in item.items() if name not in (*self.names, self.ttl, *_OURS)}
         pk = item[self.names[0]]
         number = {"S": pk["S"].removeprefix("ORDER#")}
@@ -91,7 +91,7 @@ class Apart:
         return not str(record.get("eventSourceARN", "")).startswith(f"{self.source_table}/")
 
     def ours(self, image: Image) -> Image:
-        """An image of other code's table as if it were among the counts."""
+        """Return an image of other code's table as if it were among the counts."""
         return self._shape.ours(image)
 
     def has_expired(self, record: Record) -> bool:

@@ -63,7 +63,7 @@ def _counted(backend: Backend, name: str) -> bool:
 
 
 def _refusals(counters: Counters, own: Declaration, truth: Truth, *, whole: bool) -> Iterator[str]:
-    """What is wrong with how a declaration is registered, or with what its readers are told."""
+    """Yield what is wrong with how a declaration is registered, or with what its readers are told."""
     registered, name = truth.registered, own.name
     below = [level for level in with_below(own) if level.name in registered]
     changed = [level for level in below if signature(level) != signature(registered[level.name])]
@@ -93,7 +93,7 @@ def _read(
     *,
     is_complete: bool,
 ) -> Groups:
-    """Groups as readers see them: all that are wanted, or are there."""
+    """Return groups as readers see them: all that are wanted, or are there."""
     groups = {*expected}
     content: dict[Group, Parts] = {}
     for item in backend.items():
@@ -124,7 +124,7 @@ def _read(
 
 
 def _is_readable(window: Window, group: Group, now: float) -> bool:
-    """Whether readers are shown all of a bucket."""
+    """Return whether readers are shown all of a bucket."""
     if group[-1].startswith(DAY_BUCKET):
         return False
     return window.retention is None or int(group[-1]) >= now - window.retention.total_seconds()
@@ -147,7 +147,7 @@ def _read_group(counters: Counters, declaration: Declaration, group: Group) -> t
 
 
 def _apart(aggregate: Aggregate, content: Parts, parts: Parts) -> Parts:
-    """A score that is not its measure's."""
+    """Return a score that is not its measure's."""
     score, measure = content.get("_score", Decimal(0)), aggregate.ranking.measure if aggregate.ranking else ""
     return {"_score": score} if measure and score != parts.get(measure, 0) else {}
 

@@ -163,7 +163,7 @@ class LocalBackend:
         self._engine.rollover()
 
     def trim(self, created_before: float) -> None:
-        """The engine forgets nothing while a schedule runs."""
+        """Do nothing: the engine forgets nothing while a schedule runs."""
 
     def history(self) -> Iterable[tuple[str, Record]]:
         for shard in self.stream.shards():

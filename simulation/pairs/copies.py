@@ -148,7 +148,7 @@ class _CopyTruth(Truth):
         return self.orders_waiting(declaration.name)
 
     def doubts(self, declaration: Declaration) -> set[Group]:
-        """Groups that may count what is gone, or was changed while it waited: nothing shows what the copy had met."""
+        """Return groups that may count what is gone, or changed while it waited: nothing shows what the copy met."""
         if isinstance(declaration.source, Aggregate | Direct):
             return set()
         groups: Groups = {}
@@ -162,14 +162,14 @@ class _CopyTruth(Truth):
         return set(groups)
 
     def _is_shown(self, image: Image) -> bool:
-        """Whether an event or an item is as it was when it was put aside; rows of a chunk come and go by themselves."""
+        """Return whether an event or item is as it was when put aside; rows of a chunk come and go by themselves."""
         return "_chunk" in image or image in self._items
 
 
 def wrong_after(
     differences: Iterable[Difference], backend: Backend, declared: Iterable[Declaration], ledger: Ledger | None = None
 ) -> list[str]:
-    """Counts that are neither exact nor unknown where a repair had to count what no aggregator has met."""
+    """Return counts that are neither exact nor unknown where a repair had to count what no aggregator has met."""
     truth = _CopyTruth(backend, ledger or Ledger())
     unknown = {name: truth.doubts(declaration) for name, declaration in truth.registered.items()}
     wrong: list[str] = []

@@ -30,7 +30,7 @@ ANSWERED: Final = "packed: answered "
 
 
 def of_records(records: Iterable[tuple[str, Record]]) -> Counter[str]:
-    """Steps of checkpoints and watermarks in the stream."""
+    """Return steps of checkpoints and watermarks in the stream."""
     counts: Counter[str] = Counter()
     for _, record in records:
         old, new = record["dynamodb"].get("OldImage") or {}, record["dynamodb"].get("NewImage")

@@ -25,7 +25,7 @@ class Crossed(NamedTuple):
 
 
 def crossed(record: Mapping[str, Any], thresholds: Iterable[Threshold]) -> list[Crossed]:
-    """The lines that one record of a group's item or page crosses, as thresholds of its aggregate judge."""
+    """Return the lines that one record of a group's item or page crosses, as thresholds of its aggregate judge."""
     if record["eventName"] == "REMOVE" or _is_half(record) or _is_baseline(record):
         return []
     images = record["dynamodb"]
@@ -38,7 +38,7 @@ def crossed(record: Mapping[str, Any], thresholds: Iterable[Threshold]) -> list[
 
 
 def line(item: Mapping[str, Any]) -> Crossed:
-    """The same of an item of the outbox."""
+    """Return the same of an item of the outbox."""
     numbers = (Decimal(item.get(name, {"S": "0"})["S"]) for name in ("old", "new"))
     level, sequence = Decimal(item["level"]["S"]), str(int(item["sequence"]["S"]))
     return Crossed(item["threshold"]["S"], sequence, level, item["direction"]["S"], *numbers)
@@ -68,18 +68,18 @@ def _groups(image: Mapping[str, Any], measure: str) -> dict[str, Decimal]:
 
 
 def _number(value: Mapping[str, Any]) -> Decimal:
-    """A number; what has spoiled it is none, and crosses nothing."""
+    """Return a number; what has spoiled it is none, and crosses nothing."""
     return Decimal(value.get("N", "NaN"))
 
 
 def _is_baseline(record: Mapping[str, Any]) -> bool:
-    """Whether a backfill has added what was there before."""
+    """Return whether a backfill has added what was there before."""
     images = record["dynamodb"]
     return bool((images.get("OldImage") or {}).get("_b") != images["NewImage"].get("_b"))
 
 
 def _is_half(record: Mapping[str, Any]) -> bool:
-    """Whether this is half of a page that has split."""
+    """Return whether this is half of a page that has split."""
     images = record["dynamodb"]
     old, new = images.get("OldImage"), images["NewImage"]
     if not new["sk"]["S"].startswith("PAGE#") or "_level" not in new:

@@ -60,7 +60,7 @@ Family: TypeAlias = Sequence[Variant]
 
 
 def _variants(first: Any, *changes: Mapping[str, Any], pages: Sequence[int] = ()) -> Family:
-    """A declaration, the same with changes, and some of these with the groups in pages."""
+    """Return a declaration, the same with changes, and some of these with the groups in pages."""
     variants: list[Variant] = [_parts(top) for top in (first, *(replace(first, **change) for change in changes))]
     return [*variants, *(_paged(variants[number]) for number in pages)]
 
@@ -72,7 +72,7 @@ def _parts(declared: Any) -> Variant:
 
 
 def _paged(variant: Variant) -> Variant:
-    """A variant with the groups in pages, where a sort key has a field."""
+    """Return a variant with the groups in pages, where a sort key has a field."""
     levels: dict[str, Any] = {}
     for level in variant:
         source = levels.get(level.source.name, level.source)
@@ -81,7 +81,7 @@ def _paged(variant: Variant) -> Variant:
 
 
 def _named(family: Family, name: str, **changes: Any) -> Family:
-    """The same family under another name, perhaps declared a little otherwise."""
+    """Return the same family under another name, perhaps declared a little otherwise."""
     key = {"pk": name.upper()} | changes if isinstance(family[0][0], Aggregate) else changes
     return [[replace(level, name=name, **key) for level in variant] for variant in family]
 
@@ -279,12 +279,12 @@ DECLARED: Final = {name: [level for level in _DECLARED.values() if level.name ==
 
 @lru_cache(maxsize=1024)
 def own(declaration: Declaration) -> Any:
-    """The declaration here that a registered one must be."""
+    """Return the declaration here that a registered one must be."""
     return _DECLARED[signature(declaration)]
 
 
 def armed(declaration: Declaration) -> Declaration:
-    """The declaration with thresholds over its first measure, if it may have some."""
+    """Return the declaration with thresholds over its first measure, if it may have some."""
     measure = first_measure(declaration)
     if measure is None or not isinstance(declaration, Aggregate):
         return declaration
@@ -296,7 +296,7 @@ def armed(declaration: Declaration) -> Declaration:
 
 
 def first_measure(declaration: Declaration) -> str | None:
-    """The measure that thresholds watch; None of what has none, or has several items per group."""
+    """Return the measure that thresholds watch; None of what has none, or has several items per group."""
     is_measured = declaration.name.removesuffix(MEMBERS) in MEASURED
     if not isinstance(declaration, Aggregate) or declaration.write_shards > 1 or is_measured:
         return None
@@ -310,25 +310,25 @@ _THRESHOLDS: Final[Mapping[str, Sequence[Threshold]]] = {
 
 
 def thresholds_of(name: str) -> Sequence[Threshold]:
-    """The thresholds of a name, which are those of all its definitions."""
+    """Return the thresholds of a name, which are those of all its definitions."""
     return _THRESHOLDS.get(name, ())
 
 
 def with_below(declaration: Declaration) -> Iterator[Declaration]:
-    """A declaration, and those of the groups that it looks at."""
+    """Yield a declaration, and those of the groups that it looks at."""
     yield declaration
     if isinstance(declaration.source, Aggregate):
         yield from with_below(declaration.source)
 
 
 def root_source(declaration: Declaration) -> str:
-    """The name of the event that a declaration counts, or whose counts it counts."""
+    """Return the name of the event that a declaration counts, or whose counts it counts."""
     source: Any = declaration.source
     return root_source(source) if isinstance(source, Aggregate) else str(source.name)
 
 
 def is_deriving(declaration: Declaration) -> bool:
-    """Whether a declaration groups by derived fields or defaults."""
+    """Return whether a declaration groups by derived fields or defaults."""
     return any(parts_of(name)[1:] != ("", None) for name in declaration.fields)
 
 

@@ -22,7 +22,7 @@ _ALL: Final = 100_000
 
 
 def drawn(rng: random.Random, max_age_seconds: float) -> Settings:
-    """Settings of a mapping, at random."""
+    """Return settings of a mapping, at random."""
     return Settings(
         batch_size=rng.choice((1, 3, 10, 100)),
         max_bytes=None,
@@ -61,7 +61,7 @@ class Deliveries:
         return self.mappings[-1]
 
     def oldest_waiting(self) -> float:
-        """When the oldest record was created that waits."""
+        """Return when the oldest record was created that waits."""
         stream = self._backend.stream
         pages = [stream.read(shard.id, self.acknowledged.get(shard.id), 1) for shard in stream.shards()]
         created = [page.records[0]["dynamodb"]["ApproximateCreationDateTime"] for page in pages if page.records]
@@ -97,7 +97,7 @@ class Deliveries:
         return ended
 
     def drained(self) -> bool:
-        """Whether nothing is left to deliver; if there is, some of it is on its way."""
+        """Return whether nothing is left to deliver; if there is, some of it is on its way."""
         self.recover()
         # Until no shard is new: a parent that is found drained makes way for its children, and they for theirs.
         polled: set[str] = set()

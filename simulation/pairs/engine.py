@@ -130,7 +130,7 @@ class Engine:
         return sources
 
     def note(self, feature: str, names: Collection[str] = features.EVERYTHING) -> None:
-        """A feature has really happened, to these declarations."""
+        """Note that a feature has really happened to these declarations."""
         self.happened[feature] |= {*names}
         if feature in (features.PLAIN, features.PACKED, features.FOREIGN):
             self.happened[features.DERIVED] |= {node.name for node in self._counted() if is_deriving(node)} & {*names}
@@ -139,17 +139,17 @@ class Engine:
                     self.happened[measured[0]].add(name)
 
     def table(self) -> Table:
-        """The table as an onlooker reads it."""
+        """Return the table as an onlooker reads it."""
         table = Table(self.backend.name, self.backend.client, self.clock, jitter=self.rng.random)
         table.__dict__["sleep"] = self.clock.advance
         return table
 
     def registered(self) -> Mapping[str, Declaration]:
-        """What the table counts, by name; nothing before its first batch."""
+        """Return what the table counts, by name; nothing before its first batch."""
         return {level.name: level for level in read_registry(self.table()).declarations}
 
     def over(self, source: str) -> frozenset[str]:
-        """The names of what counts a source, directly or not."""
+        """Return the names of what counts a source, directly or not."""
         return frozenset(level.name for level in self._counted() if root_source(level) == source)
 
     def _counted(self) -> Collection[Declaration]:
@@ -248,7 +248,7 @@ class Engine:
         return not self.clock.hurry(self.rng) and self.deliveries.drained()
 
     def _pace(self) -> float:
-        """How often a step is an act: most are to happen while a run looks at the table."""
+        """Return how often a step is an act: most are to happen while a run looks at the table."""
         is_looking = any(runner.phase in ("scanning", "draining") for runner in self.runners)
         return 0.3 if is_looking else 0.02 if self.runners else self._tempo.pace
 
@@ -320,13 +320,13 @@ class Engine:
             self.reached[coverage.MENDED] += self._in_doubt()
 
     def _in_doubt(self) -> bool:
-        """Whether something is aside of a batch that is delivered again."""
+        """Return whether something is aside of a batch that is delivered again."""
         through = self.deliveries.acknowledged
         waiting = [entry_of(item["sk"]["S"]) for item in self.backend.items() if is_waiting(item)]
         return any(sequence > through.get(shard, "").zfill(40) for shard, sequence, _ in waiting)
 
     def _retire(self) -> None:
-        """The last process of a deployment before is gone."""
+        """End the last process of the deployment before."""
         if self.rng.random() < 0.3:
             self.function.deploy(self.deployments.deployed)
 
@@ -336,7 +336,7 @@ class Engine:
             self.backend.split(self.rng)
 
     def _is_near_cut(self, least: float, most: float) -> bool:
-        """Whether the cut of an open run lies so many seconds ahead."""
+        """Return whether the cut of an open run lies so many seconds ahead."""
         now = self.clock()
         return any(least < run.since - now < most for run in read_registry(self.table()).runs)
 

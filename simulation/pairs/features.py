@@ -81,7 +81,7 @@ REASONS: Final[Mapping[Pair, str]] = {
 
 
 def pairs(happened: Mapping[str, Iterable[str]]) -> Counter[Pair]:
-    """The pairs of features that happened to a declaration of the same name."""
+    """Return the pairs of features that happened to a declaration of the same name."""
     counts: Counter[Pair] = Counter()
     for feature, other in combinations_with_replacement(FEATURES, 2):
         first, second = frozenset(happened.get(feature, ())), frozenset(happened.get(other, ()))
@@ -91,13 +91,13 @@ def pairs(happened: Mapping[str, Iterable[str]]) -> Counter[Pair]:
 
 
 def uncovered(covered: Mapping[Pair, int]) -> list[Pair]:
-    """The pairs that nothing covers, and no reason excuses."""
+    """Return the pairs that nothing covers, and no reason excuses."""
     possible = combinations_with_replacement(FEATURES, 2)
     return [pair for pair in possible if not covered.get(pair) and pair not in REASONS]
 
 
 def table(covered: Mapping[Pair, int]) -> str:
-    """A Markdown table: in how many schedules each pair met; `*n` where it cannot, for the n-th reason."""
+    """Return a Markdown table: in how many schedules each pair met; `*n` where it cannot, for the n-th reason."""
     reasons = list(dict.fromkeys(REASONS.values()))
     numbers = {feature: number for number, feature in enumerate(FEATURES, 1)}
     lines = [

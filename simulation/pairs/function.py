@@ -45,7 +45,7 @@ def fail_for(aggregator: Aggregator, name: str) -> None:
 
 
 def fails(values: Row) -> bool:
-    """Whether code that is mended later fails on an event."""
+    """Return whether code that is mended later fails on an event."""
     return int(values["id"]) % 2 == 1
 
 
@@ -267,6 +267,6 @@ class Function:
 
 
 def wait_of(error: BaseException | None) -> str:
-    """What an invocation must wait for that has failed, by its name in `coverage`; "" for nothing."""
+    """Return what an invocation must wait for that has failed, by its name in `coverage`; "" for nothing."""
     is_unreadable = isinstance(error, CheckpointError) and "this version cannot read" in str(error)
     return coverage.UNREADABLE if is_unreadable else ""

@@ -28,7 +28,7 @@ class Ledger:
 
     `direct` has by counter and item what increments added and resets took, each call once however often it lands, until
     the item is deleted. `spoiled` is what was added to a group by no event, and no repair has taken back, by the run
-    that had filled its name; of the groups in `lost`, items were deleted.
+    that had filled its name; of the groups in `losses`, items were deleted.
     """
 
     direct: dict[tuple[str, Key], Numbers] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Ledger:
     _once: set[tuple[int, Key]] = field(default_factory=set)
 
     def hear(self, purpose: Purpose, key: Key, before: Image, after: Image) -> None:
-        """An update has landed."""
+        """Note that an update has landed."""
         if not purpose.base or (purpose.number, key) in self._once:
             return
         self._once.add((purpose.number, key))
@@ -47,7 +47,7 @@ class Ledger:
             totals[name] = totals.get(name, Decimal(0)) + number
 
     def forget(self, key: Key) -> None:
-        """An item was deleted."""
+        """Note that an item was deleted."""
         for place in [place for place in self.direct if place[1] == key]:
             del self.direct[place]
 
@@ -109,7 +109,7 @@ def _key_of(request: Mapping[str, Any]) -> Key:
 
 
 def _counts(name: str) -> bool:
-    """Whether an attribute is a measure's, by its name alone."""
+    """Return whether an attribute is a measure's, by its name alone."""
     return name not in ("pk", "sk", "ttl") and not name.startswith("_")
 
 

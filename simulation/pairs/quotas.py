@@ -223,7 +223,7 @@ class QuotaSchedule:
         ]
 
     def _check_returns(self, process: Process) -> None:
-        """A reservation that a process did not give back it has granted, unless it died or the period was over."""
+        """Check that a process has granted what it did not give back, unless it died or the period was over."""
         for sk in {*process.net, *process.granted}:
             net, granted = process.net[sk], process.granted[sk]
             is_doubtful = 0 < net - granted <= process.doubtful[sk]

@@ -82,7 +82,7 @@ class Changes:
             yield 1, self._drop
 
     def _is_wanting(self) -> bool:
-        """Whether something waits for a backfill."""
+        """Return whether something waits for a backfill."""
         entries = read_registry(self._engine.table()).names.values()
         return any(entry.state in ("waiting", "stale") and not entry.dropped for entry in entries)
 
@@ -194,7 +194,7 @@ class Changes:
             self._again(runner)
 
     def _kill(self) -> None:
-        """A process dies, or seems dead and goes on later; usually another one goes on with its run."""
+        """Let a process die, or seem dead and go on later; usually another one goes on with its run."""
         engine = self._engine
         if engine.runners and engine.faults.strikes("runner killed"):
             engine.note(features.CRASHED)
@@ -211,7 +211,7 @@ class Changes:
         self._go_on(runner)
 
     def moved(self, runner: Runner) -> None:
-        """Where a run comes to another phase, another process may begin; perhaps the one before is left behind."""
+        """Let another process begin where a run comes to another phase; perhaps the one before is left behind."""
         self._engine.reached[EMPTIED] += (runner.kind, runner.phase) == (Backfill, DELETING)
         if runner.phase and len(self._engine.runners) < _MOST_RUNNERS and self._engine.rng.random() < 0.15:
             self._engine.reached[f"runner doubled while {runner.phase}"] += runner.is_emptying
@@ -251,14 +251,14 @@ class Changes:
 
 
 def _contradicting(declared: Declaration, registered: Mapping[str, Declaration]) -> bool:
-    """Whether a name is counted by another definition, or something that it looks at."""
+    """Return whether a name is counted by another definition, or something that it looks at."""
     return any(
         node.name in registered and signature(node) != signature(registered[node.name]) for node in with_below(declared)
     )
 
 
 def _over(name: str, registered: Mapping[str, Declaration]) -> list[str]:
-    """A name, and those of all that counts it."""
+    """Return a name, and those of all that counts it."""
     return [other for other in sorted(registered) if name in {level.name for level in with_below(registered[other])}]
 
 
@@ -322,7 +322,7 @@ class Verifying:
         engine.ledger.spoil(chosen.place, truth.run_of(declaration.name), changed)
 
     def _may_go(self, item: Mapping[str, Any]) -> bool:
-        """Whether no page has split off from an item."""
+        """Return whether no page has split off from an item."""
         if not is_page(item):
             return True
         first = int(item["sk"]["S"].rpartition("#")[2].ljust(16, "0"), 16)
@@ -352,7 +352,7 @@ class Verifying:
         return chosen.declaration.name
 
     def _groups(self, truth: Truth) -> list[HeldGroup]:
-        """The groups that readers use, as items hold them, in a fixed order."""
+        """Return the groups that readers use, as items hold them, in a fixed order."""
         groups, complete = list[HeldGroup](), truth.complete()
         for item in sorted(self._engine.backend.items(), key=lambda item: (item["pk"]["S"], item["sk"]["S"])):
             declaration = truth.registered.get(item.get("_type", {}).get("S", ""))
@@ -447,7 +447,7 @@ class Verifying:
 
 
 def _may_be(difference: Difference, truth: Truth, run: str, *, is_blocked: bool) -> bool:
-    """Whether the table shows a reason for a status."""
+    """Return whether the table shows a reason for a status."""
     name = difference.ref[0]
     if difference.status == "drifted":
         # A group has not drifted for holding what has gone.

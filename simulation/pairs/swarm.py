@@ -59,7 +59,7 @@ class Swarm:
 
     @classmethod
     def draw(cls, seed: int, only: str = "") -> Self:
-        """The swarm of a seed; `only` those of a kind."""
+        """Return the swarm of a seed; `only` those of a kind."""
         rng = random.Random(f"swarm {seed}")
         apart = only == "apart" or (not only and rng.random() < 0.1)
         mended = only == "mended" or (not only and not apart and rng.random() < 0.1)

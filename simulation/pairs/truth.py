@@ -93,7 +93,7 @@ class Position:
 
 
 def is_entry(key: Image) -> bool:
-    """Whether an item with this key is an entry of the registry."""
+    """Return whether an item with this key is an entry of the registry."""
     return key["pk"] == {"S": CHECKPOINT_PREFIX} and bool(key["sk"]["S"].startswith(ENTRY))
 
 
@@ -119,7 +119,7 @@ class Cuts:
         return "" if item is None else str(item["phase"]["S"])
 
     def complete(self) -> set[str]:
-        """The names that readers may rely on."""
+        """Return the names that readers may rely on."""
         return {name for name, entry in self.entries.items() if entry.state == "complete"}
 
     def _read(self) -> None:
@@ -137,7 +137,7 @@ class Cuts:
                     self.entries[entry.name] = entry
 
     def counts(self, name: str, position: Position) -> bool:
-        """Whether a name counts a record: whether it comes after the cut of the run that has filled the name."""
+        """Return whether a name counts a record: whether it comes after the cut of the run that has filled the name."""
         entry = self.entries.get(name)
         return (
             entry is not None
@@ -210,11 +210,11 @@ class Truth(Cuts):
         self._removals = list(self._read_removals())
 
     def run_of(self, name: str) -> str:
-        """The run that has filled a name; "" if it counts from the founding on."""
+        """Return the run that has filled a name; "" if it counts from the founding on."""
         return self.entries[name].run if name in self.entries else "?"
 
     def names_of(self, run: str) -> list[str]:
-        """The names that a run is about."""
+        """Return the names that a run is about."""
         filled = [name for name, entry in self.entries.items() if entry.run == run]
         return filled or [str(name) for name in unpack({"S": f'{{"_": {self._run_items[run]["names"]["S"]}}}'})["_"]]
 
@@ -222,7 +222,7 @@ class Truth(Cuts):
         return float(self._run_items[run]["since"]["N"])
 
     def waits(self, name: str, *, ever: bool = False, deltas: bool = True) -> bool:
-        """Whether entries of the quarantine would add to a name; or were for it, if `ever`."""
+        """Return whether entries of the quarantine would add to a name; or were for it, if `ever`."""
         for entry in self._entries:
             if entry.sign == 0 and (not deltas or not (entry.names & {name})):
                 continue
@@ -233,11 +233,11 @@ class Truth(Cuts):
         return False
 
     def _awaits(self, entry: _Entry, name: str) -> bool:
-        """Whether an entry waits for a name, which has not met what it holds in its backfill."""
+        """Return whether an entry waits for a name, which has not met what it holds in its backfill."""
         return entry.state == "waiting" and self._lacks(name, entry)
 
     def _lacks(self, name: str, entry: _Entry) -> bool:
-        """Whether a name has not counted what an entry holds."""
+        """Return whether a name has not counted what an entry holds."""
         if entry.names and name not in entry.names:
             return False
         if entry.position.shard.startswith(_SCANNED):
@@ -245,7 +245,7 @@ class Truth(Cuts):
         return self.counts(name, entry.position)
 
     def waiting_in_vain(self) -> list[str]:
-        """The names for which an entry waits although the name's backfill has met what it holds."""
+        """Return the names for which an entry waits although the name's backfill has met what it holds."""
         waiting = [entry for entry in self._entries if entry.state == "waiting"]
         return sorted(
             {name for entry in waiting for name in entry.names & self.complete() if not self._awaits(entry, name)}
@@ -313,7 +313,7 @@ class Truth(Cuts):
                         yield f"quarantine: {name} at {position} {text}: {declaration.name}"
 
     def may_have_expired(self, name: str) -> bool:
-        """Whether a group may be unknown that holds more than its sources: an event that it counts may be gone."""
+        """Return whether a group that holds more than its sources may be unknown: an event of it may be gone."""
         if self.exceeds(name):
             return True
         declaration = self.registered[name]
@@ -322,7 +322,7 @@ class Truth(Cuts):
         return is_kept and any("ttl" in item for item in images if "_type" not in item)
 
     def exceeds(self, name: str, run: str = "") -> bool:
-        """Whether such a group must be: its events expire, or one was gone, by a run's cut, and still counts."""
+        """Return whether such a group must be: its events expire, or one was gone, by a run's cut, and still counts."""
         declaration = self.registered[name]
         # A definition says nothing of how long events stay.
         source = own(declaration).source
@@ -357,7 +357,7 @@ class Truth(Cuts):
         }
 
     def is_closed(self, declaration: Declaration, group: Group) -> bool:
-        """Whether the retention of a window's bucket is over."""
+        """Return whether the retention of a window's bucket is over."""
         if not isinstance(declaration, Window) or declaration.retention is None:
             return False
         is_day = group[-1].startswith(DAY_BUCKET)
@@ -396,7 +396,7 @@ class Truth(Cuts):
         return [item for item in self._items if item.get("_type") == {"S": kind}]
 
     def types(self) -> set[str]:
-        """The types of all items."""
+        """Return the types of all items."""
         return {item["_type"]["S"] for item in self._items if "_type" in item}
 
     def _read_entries(self) -> Iterator[_Entry]:
@@ -439,7 +439,7 @@ class Truth(Cuts):
 
 
 def _images_of(record: Record, declaration: Any) -> Iterator[tuple[str, Row]]:
-    """The events that a record shows to a declaration, by the names of the entries that they would be."""
+    """Yield the events that a record shows to a declaration, by the names of the entries that they would be."""
     images, source = record["dynamodb"], declaration.source
     if isinstance(source, Aggregate | Direct) or any("_erased" in (images.get(name) or {}) for name in _SIGNS):
         return
@@ -464,7 +464,7 @@ def _is_countable(declaration: Any, values: Row, created: float | None = None) -
 
 
 def _first(content: Any) -> Any:
-    """What was put aside at first of an entry that is redriven, and in quarantine again; {} if it was spoiled."""
+    """Return what was put aside at first of an entry that is in quarantine again; {} if it was spoiled."""
     # Other code's items may have the type as well.
     while (again := content.get("dynamodb", {}).get("NewImage") or {}).keys() & {"record", "sum"}:
         try:
@@ -475,13 +475,13 @@ def _first(content: Any) -> Any:
 
 
 def _place(item: Image) -> tuple[str, str]:
-    """The shard, and the padded sequence number, of the record that an entry of the quarantine is of."""
+    """Return the shard, and the padded sequence number, of the record that an entry of the quarantine is of."""
     shard, sequence = item["sk"]["S"].split("#")[:2]
     return shard, sequence.zfill(40)
 
 
 def _lost_rows(old: Image, new: Image) -> list[tuple[Image, int]]:
-    """The rows that were taken out of a chunk, as images of events."""
+    """Return the rows that were taken out of a chunk, as images of events."""
     # A chunk's columns, and so the attributes of a row, have no order of their own.
     rest = Counter(repr((mark, sorted(values.items()))) for mark, values in rows_of(new))
     images: list[tuple[Image, int]] = []
@@ -494,7 +494,7 @@ def _lost_rows(old: Image, new: Image) -> list[tuple[Image, int]]:
 
 
 def _events_of(item: Image, declaration: Declaration) -> Signed:
-    """The events of its source that an item holds."""
+    """Return the events of its source that an item holds."""
     source: Any = declaration.source
     kind = item.get("_type", {}).get("S", "")
     if "_row" in item:

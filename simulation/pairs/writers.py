@@ -121,7 +121,7 @@ class Answers:
         ]
 
     def _too_late(self, key: EventKey) -> float:
-        """When an event begins to be too late."""
+        """Return when an event begins to be too late."""
         packed, retention = self._event.packed, self._event.retention
         assert packed is not None
         assert retention is not None
@@ -130,7 +130,7 @@ class Answers:
 
 
 def _untrue(entries: Sequence[_Entry], event: LoggedEvent, late: float) -> Iterator[str]:
-    """False answers about an event; from `late` on it may have been too late."""
+    """Yield false answers about an event; from `late` on it may have been too late."""
     yield from _untrue_accepts([entry for entry in entries if not entry.retracts], event)
     retractions = [entry for entry in entries if entry.retracts]
     if sum(entry.answer == "retracted" for entry in retractions) > (event.values is not None):
@@ -354,7 +354,7 @@ class Orders:
         self._spoils = spoils
 
     def touch(self) -> None:
-        """A change that is sure to have a record."""
+        """Make a change that is sure to have a record."""
         self._put("ORDER#touch", self._order_values())
 
     def change(self) -> None:

@@ -52,7 +52,7 @@ class Message:
     is_deleted: bool = False
 
     def record(self) -> dict[str, Any]:
-        """The record that Lambda hands to a function."""
+        """Return the record that Lambda hands to a function."""
         sent_at = str(int(self.sent_at * 1000))
         return {
             "messageId": self.id,
@@ -104,7 +104,7 @@ class Queue:
         return message.id
 
     def visible(self) -> int:
-        """How many messages can be received now."""
+        """Return how many messages can be received now."""
         now = self.clock()
         while self._hidden and self._hidden[0][0] <= now:
             _, _, message = heappop(self._hidden)

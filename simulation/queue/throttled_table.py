@@ -39,7 +39,7 @@ class _Bucket:
     filled_at: float
 
     def holds(self, units: float, now: float) -> bool:
-        """Whether so many are there; a request for more than it can hold waits until it is full."""
+        """Return whether so many are there; a request for more than it can hold waits until it is full."""
         if math.isinf(self.rate):
             return True
         self.tokens = min(self.rate, self.tokens + (now - self.filled_at) * self.rate)

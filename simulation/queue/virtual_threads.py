@@ -68,7 +68,7 @@ class Task:
         self._actor.pause("the others")
 
     def result(self) -> Any:
-        """The thread's result, once it has ended; raise what it raised."""
+        """Return the thread's result, once it has ended; raise what it raised."""
         if (me := self._threads.current) is not None and not self.is_done:
             self._waiters.append(me)
             me.pause()

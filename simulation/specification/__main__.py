@@ -24,7 +24,7 @@ Row = tuple[bool, str]
 
 
 def explored(exploration: Exploration, seconds: float, *, removal: bool) -> Row:
-    """A row for a configuration, or for a removed guard, of which there must be a counterexample."""
+    """Return a row for a configuration, or for a removed guard, of which there must be a counterexample."""
     try:
         result = exploration.check(seconds)
     except RuntimeError as error:
@@ -83,7 +83,7 @@ def _traces(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def _broken(_options: argparse.Namespace) -> Iterator[Row]:
-    """A row for each broken handler, and whether the specification does not allow what it does."""
+    """Yield a row for each broken handler, and whether the specification does not allow what it does."""
     for name, broken in BROKEN.items():
         with broken():
             traces = [trace_of(seed) for seed in _SEEDS_OF_BROKEN]

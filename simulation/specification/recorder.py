@@ -52,7 +52,7 @@ class Recording:
         return self.items.setdefault(place, len(self.items) + 1)
 
     def number(self, shard: str, sequence: str | None) -> int:
-        """Number of a record; 0 if it was never delivered."""
+        """Return the number of a record; 0 if it was never delivered."""
         return self.records[shard].get(sequence or "", (0,))[0]
 
     def note(self, sandbox: int, op: str, lines: Iterable[str]) -> list[str]:
@@ -167,7 +167,7 @@ class RecordedSandbox(Sandbox):
         return answer
 
     def _call(self, name: str, send: Callable[[], Any], request: Fields) -> Any:
-        """The handler's side: what it sends, and which answers reach it."""
+        """Note the handler's side: what it sends, and which answers reach it."""
         step = self._step(name, request)
         if step is None:
             return send()
@@ -194,7 +194,7 @@ class RecordedSandbox(Sandbox):
             self._note("move heard", fields)
 
     def _land(self, name: str, send: Callable[[], Any], request: Fields) -> Any:
-        """The table's side: a request when, and as often as, it lands."""
+        """Note the table's side: a request when, and as often as, it lands."""
         if name == "batch_execute_statement":
             # The specification has updates of single items, which then follow.
             raise failure("BatchExecuteStatement", "ValidationException")
@@ -214,7 +214,7 @@ class RecordedSandbox(Sandbox):
         return answer
 
     def _step(self, name: str, request: Mapping[str, Any]) -> tuple[str, Fields] | None:
-        """The kind of step that a request is, with its fields."""
+        """Return the kind of step that a request is, with its fields."""
         if name == "transact_write_items":
             name, request = "update_item", request["TransactItems"][0].get("Update", {})
         key, values = request.get("Key") or request.get("Item") or {}, request.get("ExpressionAttributeValues", {})
@@ -244,7 +244,7 @@ class RecordedSandbox(Sandbox):
 
 
 def _refusal(error: ClientError) -> Mapping[str, Any] | None:
-    """The response, or the reason of a transaction's, if a condition did not hold."""
+    """Return the response, or the reason of a transaction's, if a condition did not hold."""
     response: Any = error.response
     reasons = response.get("CancellationReasons") or [response]
     codes = {response["Error"]["Code"], *(reason.get("Code") for reason in reasons)}

@@ -141,7 +141,7 @@ def _streams(recording: Recording, plan: Plan) -> Iterator[str]:
 
 
 def _log(recording: Recording) -> tuple[int, list[str]]:
-    """How many processes there are, and all steps; a sandbox is the process of another one that has ended for good."""
+    """Return how many processes there are, and all steps; a sandbox takes the process of one that has ended."""
     last = {sandbox: index for index, (sandbox, op, _) in enumerate(recording.steps) if not op.endswith(" landed")}
     processes: dict[int, int] = {}
     free: list[int] = []

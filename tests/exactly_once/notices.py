@@ -80,13 +80,13 @@ class NotifierMapping:
 
 
 def _is_crossing(record: Record) -> bool:
-    """The filter of the mapping."""
+    """Return the filter of the mapping."""
     image: Item = record["dynamodb"].get("NewImage", {})
     return record["eventName"] == "INSERT" and image.get("_type") == {"S": "_crossing"}
 
 
 def is_malformed(detail: str, largest: int = LARGEST) -> bool:
-    """Whether EventBridge refuses a detail for a number; those with a fraction are taken to be refused alike."""
+    """Return whether EventBridge refuses a detail for a number; those with a fraction are taken to be refused alike."""
     numbers: list[str] = []
     json.loads(detail, parse_int=numbers.append, parse_float=numbers.append)
     return not all(-largest - 1 <= Decimal(number) <= largest for number in numbers)

@@ -49,7 +49,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def _sell(world: World, shard: str, **more: Any) -> Record:
-    """An event whose record is in that shard."""
+    """Return an event whose record is in that shard."""
     while True:
         number = sum(1 for _ in world.table.items())
         world.counters.accept(SALE, {"shop": "x", "id": number, **more})

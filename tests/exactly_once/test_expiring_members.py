@@ -36,7 +36,7 @@ class Site(World):
         return int(self.counters.get(VISITORS.total, {"at:day": f"2026-11-{day}"})["distinct"])
 
     def of_ann(self) -> int:
-        """How many items a member has."""
+        """Return how many items a member has."""
         return int(self.counters.get(VISITORS._parts[0], ANN)["items"])
 
     def views(self) -> int:
@@ -129,7 +129,7 @@ def test_a_verification_takes_nothing_that_is_over_for_drift(
 
 
 def _added() -> Site:
-    """Views of five days, one of a visitor each, before visitors are declared."""
+    """Return views of five days, one of a visitor each, before visitors are declared."""
     site = Site(VIEWS)
     for number, day in enumerate((16, 17, 18, 19, 20)):
         site.view(number, f"c{number}", f"2026-11-{day}T10:00:00Z")

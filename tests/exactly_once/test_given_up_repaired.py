@@ -132,7 +132,7 @@ class Starved(Traffic):
             self._deliver(shard, self.random.randint(1, 12), client)
 
     def _fail(self, shard: str) -> None:
-        """An invocation dies with a part of its writes done, or its answer is lost; an update may be on its way."""
+        """Let an invocation die with a part of its writes done, or lose its answer; an update may be on its way."""
         client = self._dying() if self.random.random() < 0.5 else self._zombie(self.random.randint(3, 12))
         self._deliver(shard, self.random.randint(1, 12), client, is_lost=True)
 
@@ -140,7 +140,7 @@ class Starved(Traffic):
         return Dying(self.backend, self.random.randint(0, 12), after=self.random.random() < 0.5)
 
     def _zombie(self, requests: int) -> HookedClient:
-        """A client whose update of an item, after so many requests, is on its way when its process dies."""
+        """Return a client whose update of an item, after so many requests, is on its way when its process dies."""
 
         def hook(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
             nonlocal requests
@@ -159,7 +159,7 @@ class Starved(Traffic):
 
 
 def check(seed: int, *, repairs: bool = True, backfills: bool = False) -> list[str]:
-    """Counts that are wrong."""
+    """Return counts that are wrong."""
     world = Starved(seed)
     world.live(world.random.randint(5, 40), 0.6)
     filled: Runner | None = None
@@ -214,7 +214,7 @@ class Shops(World):
         return source
 
     def losses(self) -> list[Any]:
-        """What is new, and will not be counted."""
+        """Skip what is new: it will not be counted."""
         [records] = self.skip().values()
         return records
 
@@ -255,7 +255,7 @@ class Shops(World):
 
 
 def test_a_repair_outlives_an_invocation_whose_batch_lambda_gave_up_on() -> None:
-    """Where the next batch moves the checkpoint, a verification takes the one before for counted in every group."""
+    # Where the next batch moves the checkpoint, a verification takes the one before for counted in every group.
     shops = Shops(SHOPS)
     shops.sell(1, "x")
     assert SETTLING in shops.repair(shops.losses())

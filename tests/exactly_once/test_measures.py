@@ -102,7 +102,7 @@ def _active(events: Iterable[dict[str, Any]], first: int, last: int) -> int:
 
 
 def _gaps(counters: CountersInMemory, users: ActiveMembers, day: datetime) -> dict[int, int]:
-    """The members that are active on a day, by the days since they were active before."""
+    """Return the members that are active on a day, by the days since they were active before."""
     groups = counters.groups(users._parts[-1], {"url": "a", f"{users.time}:day": f"{day:%Y-%m-%d}"})
     return {int(group.values["gap"]): group["active"] for group in groups if group["active"]}
 
@@ -210,7 +210,7 @@ def _level(events: Iterable[dict[str, Any]], at: datetime) -> Decimal:
 
 
 def _integral(events: list[dict[str, Any]], start: datetime, end: datetime) -> Decimal:
-    """The area below the level, step by step."""
+    """Return the area below the level, step by step."""
     inside = sorted(moment for event in events if start < (moment := datetime.fromisoformat(event["time"])) < end)
     steps = pairwise([start, *inside, end])
     return sum((_level(events, last) * ((last - first) // timedelta(seconds=1)) for first, last in steps), Decimal(0))
@@ -435,7 +435,7 @@ class Measured(NamedTuple):
     read: Callable[[Counters, Any], Any]
 
     def of(self, events: list[dict[str, Any]], **options: Any) -> Any:
-        """The result of a table that has seen these events alone."""
+        """Return the result of a table that has seen these events alone."""
         declared = self.declare(**options)
         with counters_in_memory([declared], now=END) as counters:
             counters.accept_many(SALE, events)
@@ -527,7 +527,7 @@ COLUMNS: Final = {"correction": correction, "pages": in_pages, "`record_once`": 
 
 
 def _table() -> dict[tuple[str, str], str]:
-    """The cells of the page by measure and column."""
+    """Return the cells of the page by measure and column."""
     text = (Path(__file__).parents[2] / "docs" / "declarations.md").read_text(encoding="utf-8")
     match = re.search(r"^\| measure \|.*?(?=\n\n)", text, re.MULTILINE | re.DOTALL)
     assert match is not None

@@ -63,7 +63,7 @@ def _status(counters: Counters, *sales: dict[str, Any]) -> list[str]:
 
 
 def _loss(times: int) -> Callable[..., Any]:
-    """A hook that loses the answers to the first puts of a chunk."""
+    """Return a hook that loses the answers to the first puts of a chunk."""
     losses = [times]
 
     def hook(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
@@ -166,7 +166,7 @@ def test_a_bucket_takes_no_events_long_before_its_chunks_expire(world: Log) -> N
 
 
 def _at_most(updates: int) -> Callable[..., Any]:
-    """A hook that ends the test if there are more updates."""
+    """Return a hook that ends the test if there are more updates."""
     countdown = count(updates, -1)
 
     def hook(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:

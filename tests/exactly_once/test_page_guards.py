@@ -65,20 +65,20 @@ def _pages(world: Any) -> list[dict[str, Any]]:
 
 
 def _views(world: World, urls: Collection[str] = MANY) -> set[int]:
-    """How often each was viewed, as a process reads it that knows of nothing."""
+    """Return how often each was viewed, as a process reads it that knows of nothing."""
     groups = world.reader().get_many([(VIEWS, {"url": url}) for url in urls], consistent=True)
     return {group["views"] for group in groups}
 
 
 def _hooked(world: World, hook: Hook) -> Any:
-    """A process that has read the registry."""
+    """Return a process that has read the registry."""
     process = world.process(HookedClient(world.table, hook))
     process.handle({})
     return process
 
 
 def _beginning(bits: str) -> str:
-    """A group whose hash begins with some bits."""
+    """Return a group whose hash begins with some bits."""
     layout, urls = ItemLayout(VIEWS), (f"/{number}" for number in range(10_000))
     return next(url for url in urls if f"{layout.address((url,))[1]:0{BITS}b}".startswith(bits))
 

@@ -37,7 +37,7 @@ UNREADABLE = '[{"": "Later"}]'
 
 
 def process(world: Orders, *declared: Any, before: Callable[[], object]) -> Aggregator:
-    """A process; something happens before it writes to the registry."""
+    """Return a process; something happens before it writes to the registry."""
     return world.process(HookedClient(world.table, once(["transact_write_items"], before)), declared=declared)
 
 

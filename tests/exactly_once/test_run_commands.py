@@ -40,7 +40,7 @@ def lines(text: str) -> list[str]:
 
 @pytest.fixture
 def changed(world: Orders) -> Orders:
-    """A new aggregate over twenty items, five of which are deleted then."""
+    """Return a new aggregate over twenty items, five of which are deleted then."""
     world.deploy(REVENUE, NUMBER)
     world.cancel(*range(5))
     world.deliver_new()

@@ -63,7 +63,7 @@ class Orders(World):
 
 
 def compared_and_ended(world: World) -> tuple[Verification, Iterator[Progress]]:
-    """A verification that has ended, and the steps left to another process that compares in the same run."""
+    """Return a verification that has ended, and the steps left to another process that compares in the same run."""
     first = world.verification()
     steps = first.steps()
     second = world.verification(run=reach(steps, "draining").run).steps()
@@ -74,7 +74,7 @@ def compared_and_ended(world: World) -> tuple[Verification, Iterator[Progress]]:
 
 @pytest.fixture
 def world() -> Orders:
-    """A table that counts something else already: 20 orders, delivered."""
+    """Return a table that counts something else already: 20 orders, delivered."""
     world = Orders(REVENUE, shards=3)
     for number in range(20):
         world.order(number)
@@ -84,12 +84,12 @@ def world() -> Orders:
 
 
 def described(client: Any, change: Callable[[Any], Any]) -> HookedClient:
-    """A client of a table that is described otherwise."""
+    """Return a client of a table that is described otherwise."""
     return HookedClient(client, lambda name, send, _: change(send()) if name == "describe_table" else send())
 
 
 def older(client: Any, minutes: int, hours: float = 0.0) -> HookedClient:
-    """A client of a table that was there before its stream, by some minutes; both began `hours` before the world."""
+    """Return a client of a table that is some minutes older than its stream; both began `hours` before the world."""
     began = datetime(2026, 11, 20, 10, 0, 0, 123000, tzinfo=UTC) - timedelta(hours=hours)
     label = (began + timedelta(minutes=minutes)).replace(tzinfo=None).isoformat(timespec="milliseconds")
     times = {"CreationDateTime": began, "LatestStreamLabel": label}
@@ -214,7 +214,7 @@ def test_a_scan_goes_on_from_another_that_read_the_same_page(world: Orders) -> N
 
 
 def created(*late: float) -> list[Change]:
-    """Changes of an item that follow each other, though they are dated otherwise."""
+    """Return changes of an item that follow each other, though they are dated otherwise."""
     key = {"pk": {"S": "ORDER#1"}, "sk": {"S": "ORDER"}}
     return changes_of([record(100 + place, key, created=NOW + by) for place, by in enumerate(late)])
 

@@ -162,7 +162,7 @@ class Views(World):
 
 
 def _counted(*levels: int, **options: Any) -> Views:
-    """A view for each level is counted; nothing has been delivered of what that changed."""
+    """Count a view for each level, and deliver nothing of what that changed."""
     world = Views(*watch(VIEWS, *levels, **options))
     for key in levels:
         world.accept(VIEW, {"id": f"{key}", "url": "/", "revision": 1})

@@ -88,7 +88,7 @@ OF_EACH_KIND = pytest.mark.parametrize("packed", [None, Packed("at", timedelta(m
 
 
 def five_views(packed: Packed | None) -> tuple[Site, Event, Aggregate, Aggregate]:
-    """A table that counts five views, which stay for good, in two ways."""
+    """Return a table that counts five views, which stay for good, in two ways."""
     event = replace(VIEW, packed=packed, retention=None)
     views = replace(VIEWS, source=event)
     live = replace(views, name="live", pk="LIVE#{url}", on_expiry="subtract")

@@ -51,7 +51,7 @@ class Views(World):
 
     @classmethod
     def ahead(cls, kind: str = "plain", on_expiry: Any = "keep") -> Views:
-        """A window counts an event once its time has come, and an aggregate counts it at once."""
+        """Return a window that counts an event once its time has come, and an aggregate that counts it at once."""
         options: Any = {"source": KINDS[kind], "on_expiry": on_expiry}
         world = cls(replace(AHEAD, **options), replace(VIEWS, **options))
         world.event = KINDS[kind]
@@ -65,7 +65,7 @@ class Views(World):
         return view
 
     def let_it_wait(self) -> None:
-        """An event whose count waits, and could be added by now."""
+        """Accept an event whose count waits, and could be added by now."""
         self.view(ahead=HOUR)
         assert self.waiting() == 1
         self.clock.advance(2 * HOUR)
@@ -98,7 +98,7 @@ class Views(World):
         return [self.counters.get(declared, {"tags[]": tag})["views"] for tag in tags]
 
     def counts(self) -> tuple[int, int]:
-        """Counts of the window and of the aggregate."""
+        """Return counts of the window and of the aggregate."""
         ahead, views, *_ = self.declared
         count = self.counters.window(ahead, url="/").last(timedelta(hours=6)).count  # type: ignore[arg-type]
         return int(count), int(self.counters.get(views, {})["n"])  # type: ignore[arg-type]
@@ -109,7 +109,7 @@ class Views(World):
         return repr([{**item, "_chunk": rows_of(item)} if "_chunk" in item else item for item in items])
 
     def is_exact(self, counts: str, on_expiry: str = "keep") -> bool:
-        """Whether counts are as chosen; what has waited may have been counted or not, if counts are kept."""
+        """Return whether counts are as chosen; what has waited may have been counted or not, if counts are kept."""
         window, views = self.counts()
         is_kept = counts == "keep" and on_expiry != "subtract"
         right = views == is_kept and window in {0, int(is_kept)} and "'/'" not in self.stored()
@@ -118,7 +118,7 @@ class Views(World):
 
 
 def tagged(declared: Aggregate = TAGS) -> tuple[Views, dict[str, Any]]:
-    """An event of three tags, more than the groups that were allowed when it came."""
+    """Return an event of three tags, more than the groups that were allowed when it came."""
     world = Views(declared)
     world.event = declared.source  # type: ignore[assignment]
     return world, world.view(tags=["a", "b", "c"])
@@ -349,7 +349,7 @@ PHASES = pytest.mark.parametrize("phase", ["scanning", "draining", "adding"])
 
 
 def entries(world: World) -> list[list[str]]:
-    """The declarations that each entry waits for."""
+    """Return the declarations that each entry waits for."""
     return sorted(entry["declarations"] for entry in command(world, "quarantine", "list", "--json").document["entries"])
 
 

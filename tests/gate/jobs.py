@@ -224,7 +224,7 @@ def _batch(first: int, *images: Any, shard: str) -> dict[str, Any]:
 
 
 def events_of_rules(template: Template, function: Resource) -> Iterator[dict[str, Any]]:
-    """The events that EventBridge sends to a function: those of a pattern, and those of a schedule.
+    """Yield the events that EventBridge sends to a function: those of a pattern, and those of a schedule.
 
     https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-events.html
     """

@@ -53,21 +53,21 @@ class Template:
         return {name: Resource(name, document) for name, document in self.document["Resources"].items()}
 
     def instances(self, *types: str) -> Iterator[Resource]:
-        """The resources of some types, named without their first part: ``Lambda::Function``."""
+        """Yield the resources of some types, named without their first part: ``Lambda::Function``."""
         yield from (resource for resource in self.resources.values() if resource.type.removeprefix("AWS::") in types)
 
     def of(self, value: Any, *types: str) -> Resource | None:
-        """The resource of one of the types that a value refers to, if it refers to one."""
+        """Return the resource of one of the types that a value refers to, if it refers to one."""
         resources = [self.resources[name] for name in references(value) if name in self.resources]
         return next((resource for resource in resources if resource.type.removeprefix("AWS::") in types), None)
 
     def invoked(self, arn: Any) -> Resource | None:
-        """The function that an ARN names, its own or an alias's."""
+        """Return the function that an ARN names, its own or an alias's."""
         alias = self.of(arn, "Lambda::Alias")
         return self.of(arn if alias is None else alias["FunctionName"], "Lambda::Function")
 
     def functions(self) -> Iterator[Resource]:
-        """The functions that run our handlers."""
+        """Yield the functions that run our handlers."""
         for function in self.instances("Lambda::Function"):
             if str(function["Handler"]).startswith("counters_lambda."):
                 yield function
@@ -86,7 +86,7 @@ class Template:
         return [(action, resource) for document in documents for action, resource, _ in granted(document)]
 
     def mappings(self, source: str) -> Iterator[tuple[Resource, Resource]]:
-        """The event source mappings of a kind of source, ``stream`` or ``queue``, each with its function."""
+        """Yield the event source mappings of a kind of source, ``stream`` or ``queue``, each with its function."""
         for mapping in self.instances("Lambda::EventSourceMapping"):
             function = self.of(mapping["FunctionName"], "Lambda::Function")
             kind = "queue" if self.of(mapping["EventSourceArn"], "SQS::Queue") else "stream"
@@ -94,7 +94,7 @@ class Template:
                 yield mapping, function
 
     def routes_to(self, function: Resource) -> Iterator[Resource]:
-        """The routes of HTTP APIs that invoke a function."""
+        """Yield the routes of HTTP APIs that invoke a function."""
         for route in self.instances("ApiGatewayV2::Route"):
             integration = self.of(route["Target"], "ApiGatewayV2::Integration")
             if integration is not None and function.id in references(integration["IntegrationUri"]):
@@ -108,7 +108,7 @@ class Template:
         return _KINDS.get(resource.type, resource.id)
 
     def named(self, resource: Any) -> str:
-        """A policy's resource, by its kind."""
+        """Return a policy's resource, by its kind."""
         if isinstance(resource, str):
             return resource
         parts = resource["Fn::Join"][1] if "Fn::Join" in resource else [resource]
@@ -138,7 +138,7 @@ def listed(value: Any) -> list[Any]:
 
 
 def references(value: Any) -> set[str]:
-    """The logical ids that a value refers to, wherever in it."""
+    """Return the logical ids that a value refers to, wherever in it."""
     if isinstance(value, list):
         return {name for member in value for name in references(member)}
     if not isinstance(value, dict):

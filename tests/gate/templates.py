@@ -34,7 +34,7 @@ from tests.unit.infra.support import build, new_app, new_role, new_stack, privat
 
 
 def everything(stack: Stack) -> dict[str, Any]:
-    """Function options with network, reserved concurrency and a key."""
+    """Return function options with network, reserved concurrency and a key."""
     vpc = private_vpc(stack)
     return {
         "vpc": vpc,
@@ -263,5 +263,5 @@ def templates() -> dict[str, Template]:
 
 
 def names() -> list[str]:
-    """The names of all templates, known before any is built."""
+    """Return the names of all templates, known before any is built."""
     return [*stacks(), *BUILDS]

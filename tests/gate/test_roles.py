@@ -50,7 +50,7 @@ VALUES = {"url": "/", "time": TIME, "bytes": 1}
 
 
 def handler(function: Resource) -> str:
-    """The handler, and whether its events are packed: other calls write them."""
+    """Return the handler, and whether its events are packed: other calls write them."""
     name = str(function["Handler"]).split(".")[-2]
     declared = decode(variables(function)["DECLARATIONS"]) if name == "ingest_queue" else ()
     packed = any(getattr(declaration, "packed", None) is not None for declaration in declared)
@@ -59,7 +59,7 @@ def handler(function: Resource) -> str:
 
 @cache
 def called(name: str) -> Calls:
-    """What a handler calls, and the metrics that it emits."""
+    """Return what a handler calls, and the metrics that it emits."""
     template = templates()[_RUN_IN[name]]
     [function] = [item for item in template.functions() if handler(item) == name or f"{handler(item)}, packed" == name]
     return jobs.run(template, function)
@@ -102,7 +102,7 @@ def of_services(template: Template, function: Resource) -> Iterator[Permission]:
 
 
 def needed(template: Template, function: Resource) -> set[Permission]:
-    """What a function and the services around it need, of what is in its template."""
+    """Return what a function and the services around it need, of what is in its template."""
     permissions = {*called(handler(function)).permissions, *of_services(template, function)}
     if "SOURCE_TABLE_ARN" in variables(function):
         # Once, before it registers the first names: tests/exactly_once/test_backfill_source.py.
@@ -119,7 +119,7 @@ def _covers(granted: Permission, need: Permission) -> bool:
 
 
 def keys(template: Template, function: Resource) -> tuple[set[str], set[str]]:
-    """The keys that a function's role may use, and those of what it touches."""
+    """Return the keys that a function's role may use, and those of what it touches."""
     policies = template.allowed(function["Role"])
     usable = {name for action, of in policies if action.startswith(_KEY_ACTIONS) for name in references(of)}
     touched = {name for _, of in policies for name in references(of)} & {*template.resources}

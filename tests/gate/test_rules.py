@@ -59,7 +59,7 @@ def what_is_left_of_a_batch_comes_again(template: Template) -> Iterator[str]:
 
 @rule
 def records_are_given_up_before_the_stream_forgets_them(template: Template) -> Iterator[str]:
-    """The destination gets only what exceeds a limit that is set; streams forget after 24 hours, and leave no trace.
+    """Require a limit of age: only what exceeds it reaches the destination; streams forget after 24 hours.
 
     https://docs.aws.amazon.com/lambda/latest/dg/services-dynamodb-errors.html
     """
@@ -101,7 +101,7 @@ def what_nothing_else_stores_is_retained(template: Template) -> Iterator[str]:
 
 @rule
 def tables_can_be_counted_and_restored(template: Template) -> Iterator[str]:
-    """A stream of both images, TTL, and by default a backup and protection."""
+    """Require a stream of both images, TTL, and by default a backup and protection."""
     for table in template.instances("DynamoDB::GlobalTable"):
         [replica] = table["Replicas"]
         settings = (
@@ -127,7 +127,7 @@ def _sections(template: Template) -> Iterator[tuple[str, Resource]]:
 
 @rule
 def alarms_watch_what_there_is(template: Template) -> Iterator[str]:
-    """What an alarm watches is emitted, by who is deployed; of what does not exist, it would never fire.
+    """Require that what is deployed emits what an alarm watches: else it would never fire.
 
     https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
     """
@@ -168,7 +168,7 @@ def test_every_alarm_has_a_section_of_the_runbook() -> None:
 
 @rule
 def caches_keep_what_is_protected_private(template: Template) -> Iterator[str]:
-    """A shared cache must not answer for an authorizer."""
+    """Refuse a shared cache that answers for an authorizer."""
     for function in template.instances("Lambda::Function"):
         is_protected = any(route["AuthorizationType"] not in (None, "NONE") for route in template.routes_to(function))
         if is_protected and str(variables(function).get("CACHE_CONTROL", "")).startswith("public"):
@@ -177,7 +177,7 @@ def caches_keep_what_is_protected_private(template: Template) -> Iterator[str]:
 
 @rule
 def networks_are_for_lambda_alone(template: Template) -> Iterator[str]:
-    """Calls of the function's own code name the function.
+    """Require that calls of the function's own code name the function.
 
     https://docs.aws.amazon.com/lambda/latest/dg/permissions-source-function-arn.html
     """

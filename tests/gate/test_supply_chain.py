@@ -196,7 +196,7 @@ def test_the_bill_lists_what_is_needed_and_what_is_brought_along(bill: dict[str,
 
 
 def oldest() -> dict[str, str]:
-    """The lowest version of each dependency."""
+    """Return the lowest version of each dependency."""
     library = project("lambdas")
     extras = [text for name in ("cli", "lambda") for text in library["optional-dependencies"][name]]
     matches = map(_REQUIREMENT.match, [*library["dependencies"], *extras, *project("infra")["dependencies"]])

@@ -211,7 +211,7 @@ def _comparable(operation: str, answer: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A value with its sets and maps in order, and numbers by what they are worth: Local keeps zeros at their end."""
+    """Return a value with sets and maps in order, and numbers by their worth: Local keeps zeros at their end."""
     if isinstance(value, list):
         return [_plain(part) for part in value]
     if not isinstance(value, Mapping):

@@ -187,7 +187,7 @@ def _counts_by_url(store: Store, views: Aggregate = _VIEWS) -> list[Any]:
 
 
 def _waits_record_by_record(store: Store) -> None:
-    """The item takes nothing: each record of it has an entry, however often and cut however they are delivered."""
+    # The item takes nothing: each record of it has an entry, however often and cut however they are delivered.
     before = store.item("URL#a", "STATISTICS")
     deliveries = [_BATCH, _BATCH[:2], _BATCH, [*_BATCH, record(4, image("view", url="b", id="4"))]]
     assert [store.deliver(batch, _VIEWS).quarantined for batch in deliveries] == [2, 0, 0, 0]

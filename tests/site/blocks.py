@@ -35,11 +35,11 @@ class Block:
         return match[1] if match else None
 
     def statements(self) -> list[ast.stmt]:
-        """The block's code, with the lines of its page."""
+        """Return the block's code, with the lines of its page."""
         return ast.parse("\n" * (self.line - 1) + self.code, str(self.page)).body
 
     def promised(self, statement: ast.stmt) -> tuple[Any] | None:
-        """The value in the comment behind an expression, if there is one."""
+        """Return the value in the comment behind an expression, if there is one."""
         if not isinstance(statement, ast.Expr):
             return None
         rest = self.code.splitlines()[(statement.end_lineno or 0) - self.line][statement.end_col_offset or 0 :]

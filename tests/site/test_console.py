@@ -46,7 +46,7 @@ NEXT = (*(entry for entry in DECLARED if entry.name != "phones"), replace(PHONES
 
 @contextmanager
 def service() -> Iterator[Any]:
-    """A service's table with a week of requests."""
+    """Return a service's table with a week of requests."""
     rng, now = random.Random(34), datetime.fromtimestamp(NOW, UTC)
     with counters_in_memory(REQUESTS, now=now - timedelta(days=7)) as counters:
         for number in range(420):
@@ -72,7 +72,7 @@ class Terminal:
         self._ids = random.Random(16)
 
     def answer(self, line: str, output: list[str]) -> list[str]:
-        """What a line prints; of what is not run, what the page shows."""
+        """Return what a line prints; of what is not run, what the page shows."""
         words = shlex.split(line.removeprefix("$ ").partition(" | ")[0])
         if words[0] == "cat":
             file = Path(words[1])
@@ -103,7 +103,7 @@ class Terminal:
 
 
 def printed(page: str, terminal: Terminal) -> str:
-    """The page with what its commands print now."""
+    """Return the page with what its commands print now."""
 
     def fill(block: re.Match[str]) -> str:
         lines: list[str] = []

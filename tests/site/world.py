@@ -43,7 +43,7 @@ class World:
         return CountersInMemory(flatten(self._declared), NOW, 0, Faults())
 
     def client(self) -> Any:
-        """A client of the page's tables."""
+        """Return a client of the page's tables."""
         return self._counters.client
 
     def before(self, block: Block) -> None:
@@ -85,7 +85,7 @@ class World:
 
 
 def declarations(blocks: list[Block]) -> list[Any]:
-    """Declarations of a page over events, found without running the rest of it."""
+    """Return declarations of a page over events, found without running the rest of it."""
     names: dict[str, Any] = vars(dynamodb_counters) | {name: getattr(dynamodb_counters, name) for name in _DECLARATIONS}
     names = {name: value for name, value in names.items() if not name.startswith("_")}
     for statement in (statement for block in blocks for statement in block.statements()):

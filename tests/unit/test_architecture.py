@@ -216,7 +216,7 @@ def _view_twice(world: World) -> None:
 @pytest.fixture(scope="module")
 @patch("dynamodb_counters._table.CONCURRENCY", 1)  # Threads would race for sequence numbers.
 def every_kind() -> World:
-    """A table with items of every kind, at one fixed time until its backfill."""
+    """Return a table with items of every kind, at one fixed time until its backfill."""
     world = World(*DECLARATIONS, clock=VirtualClock(NOW))
     counters = world.counters
     _view_twice(world)

@@ -137,7 +137,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> VirtualClock:
 
 
 def _signed(client: Any, clock: VirtualClock, call: Callable[[], object]) -> list[float]:
-    """How long before each try was sent it was signed; each is answered by an error, after a long while."""
+    """Return how long before each try was sent it was signed; each is answered by an error, after a long while."""
     ages: list[float] = []
 
     def answer(request: Any, **_: Any) -> AWSResponse:

@@ -108,7 +108,7 @@ class Blog:
 
 
 def mappings(*starts: str) -> Any:
-    """A client of Lambda: mappings of one stream by where they start; anywhere else, those of another function."""
+    """Return a client of Lambda: mappings of one stream by where they start; else those of another function."""
     listed = [{"FunctionArn": start, "StartingPosition": start} for start in starts]
     lambdas = MagicMock(**{"get_paginator.return_value.paginate.return_value": [{"EventSourceMappings": listed}]})
     handlers = dict.fromkeys(("LATEST", "TRIM_HORIZON"), AGGREGATOR_HANDLER)
@@ -118,7 +118,7 @@ def mappings(*starts: str) -> Any:
 
 @patch("dynamodb_counters._table.CONCURRENCY", 1)  # Threads would race for sequence numbers.
 def seeded() -> Blog:
-    """The table at `NOW`: a day and a half of views, some that nothing could count."""
+    """Return the table at `NOW`: a day and a half of views, some that nothing could count."""
     blog = Blog()
     begin = blog.clock.now
     for hour in range(HOURS):

@@ -32,7 +32,7 @@ class Done:
 
 
 def mistake(done: Done) -> str:
-    """The one line by which a command refuses wrong input."""
+    """Return the one line by which a command refuses wrong input."""
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done
     assert done.err.startswith("error: ")
     return done.err

@@ -69,7 +69,7 @@ def test_nothing_prints_but_the_console() -> None:
 
 @pytest.fixture(scope="module")
 def blog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Blog]:
-    """A table that counts what hostile clients have posted, with its services."""
+    """Yield a table that counts what hostile clients have posted, with its services."""
     with chdir(tmp_path_factory.mktemp("hostile")):
         blog = Blog(declared=(*DECLARED, ODD))
         blog.live(HOUR)

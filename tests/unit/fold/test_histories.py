@@ -77,7 +77,7 @@ def _groups(counters: CountersInMemory, aggregate: Aggregate) -> set[tuple[str, 
 
 
 def _stored(place: int, source: Event | Items, attributes: dict[str, Any]) -> dict[str, Any]:
-    """An event, or an item of other code with a key of its own."""
+    """Return an event, or an item of other code with a key of its own."""
     if isinstance(source, Event):
         return typed_item(source, attributes)
     return {**typed_item(None, attributes), "pk": {"S": f"FOREIGN#{place}"}, "sk": {"S": "ITEM"}}

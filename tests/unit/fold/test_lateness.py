@@ -88,7 +88,7 @@ def _visitors(tier: str, retention: timedelta | None) -> Distinct:
 
 
 def _end(tier: str, at: int) -> int:
-    """The first second after a bucket, spelled out."""
+    """Return the first second after a bucket, spelled out."""
     moment = datetime.fromtimestamp(at, UTC)
     if tier == "month":
         days = calendar.monthrange(moment.year, moment.month)[1]

@@ -77,7 +77,7 @@ class World:
         return send()
 
     def urls(self) -> list[str]:
-        """The URLs of the events accepted."""
+        """Return the URLs of the events accepted."""
         return sorted(item["url"]["S"] for item in self.table.items())
 
 

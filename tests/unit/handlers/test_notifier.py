@@ -36,7 +36,7 @@ NO_TIME = SimpleNamespace(**{**vars(LAMBDA_CONTEXT), "get_remaining_time_in_mill
 def crossed(
     *thresholds: Threshold, units: Sequence[object] = (1,), customers: Sequence[str] = "a"
 ) -> list[dict[str, Any]]:
-    """The stream records of the outbox after each customer has had its calls, one by one."""
+    """Return the stream records of the outbox after each customer has had its calls, one by one."""
     with counters_in_memory([USAGE, *thresholds]) as counters:
         for customer in customers:
             for number, unit in enumerate(units):
@@ -91,7 +91,7 @@ def module(load: Load) -> ModuleType:
 
 
 def failed(module: ModuleType, records: list[dict[str, Any]], context: Any = LAMBDA_CONTEXT) -> list[int]:
-    """The places of the records that the handler gives back."""
+    """Return the places of the records that the handler gives back."""
     answer = module.handler({"Records": records}, context)
     places = {record["dynamodb"]["SequenceNumber"]: place for place, record in enumerate(records)}
     return [places[item["itemIdentifier"]] for item in answer["batchItemFailures"]]

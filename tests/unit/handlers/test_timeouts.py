@@ -27,7 +27,7 @@ _LONGEST_TEST = 20.0
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """A server that takes every connection and says nothing, until a test takes too long."""
+    """Yield a server that takes every connection and says nothing, until a test takes too long."""
     with socket.create_server(("127.0.0.1", 0), backlog=128) as server:
         closing = Timer(_LONGEST_TEST, server.close)
         closing.start()

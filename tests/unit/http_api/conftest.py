@@ -20,5 +20,5 @@ def queue() -> Iterator[Queue]:
 
 @pytest.fixture(scope="module")
 def counted() -> CountResources:
-    """The resources over counts of every kind."""
+    """Return the resources over counts of every kind."""
     return resources_of(counted_table((*DECLARATIONS, CLIENTS._parts[0]), (VIEW, views()), (HIT, views())).table)

@@ -65,7 +65,7 @@ def views() -> list[dict[str, Any]]:
 
 
 def counted(declarations: Sequence[Declaration], *accepted: tuple[Event, Sequence[Mapping[str, Any]]]) -> World:
-    """A table on which declarations count the events accepted."""
+    """Return a table on which declarations count the events accepted."""
     world = World(*declarations)
     world.clock.now = NOW
     for event, values in accepted:
@@ -83,7 +83,7 @@ def counters_of(client: MemoryTable) -> Counters:
 
 
 def resources_of(client: MemoryTable, served: Sequence[Declaration | Event] = SERVED) -> CountResources:
-    """The resources over the counts and events of a table."""
+    """Return the resources over the counts and events of a table."""
     return CountResources(counters_of(client), served)
 
 

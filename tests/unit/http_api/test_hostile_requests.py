@@ -23,7 +23,7 @@ MAX_CPU_SECONDS: Final = 1.0
 
 @pytest.fixture(autouse=True)
 def _no_metrics_are_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The functions of a process share their metrics: what is left here would be written elsewhere."""
+    """Drop the metrics, which the functions of a process share: they would be written elsewhere."""
     monkeypatch.setattr(ingest_queue.metrics.provider, "namespace", "Counters")
     yield
     ingest_queue.metrics.clear_metrics()

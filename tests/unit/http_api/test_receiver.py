@@ -44,7 +44,7 @@ def post(*events: Mapping[str, Any] | str) -> tuple[int, Any]:
 
 
 def with_json(name: str, value: str) -> str:
-    """A good event with an attribute as JSON."""
+    """Return a good event with an attribute as JSON."""
     return f"{json.dumps({key: item for key, item in GOOD.items() if key != name})[:-1]},{json.dumps(name)}:{value}}}"
 
 

@@ -32,7 +32,7 @@ def job(customer: object, number: int = 0) -> Document:
 
 
 def by(claim: Any, event: Document, kind: str = "jwt") -> Document:
-    """A request with the claim ``sub``, where the authorizer of that kind has it."""
+    """Return a request with the claim ``sub``, where the authorizer of that kind has it."""
     claims = {"claims": {"sub": claim}} if kind == "jwt" else {"sub": claim}
     return event | {"requestContext": event["requestContext"] | {"authorizer": {kind: claims}}}
 

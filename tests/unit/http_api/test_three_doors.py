@@ -60,7 +60,7 @@ def counters() -> Iterator[CountersInMemory]:
 
 
 def numbers(answer: Any) -> Any:  # noqa: C901, PLR0911 - a row per kind
-    """The numbers of an answer in Python, or of the document of another door, alike."""
+    """Return the numbers of an answer in Python, or of the document of another door, alike."""
     match answer:
         case Group():
             return numbers(answer.measures)
@@ -90,7 +90,7 @@ def numbers(answer: Any) -> Any:  # noqa: C901, PLR0911 - a row per kind
 
 
 def words(error: object) -> str:
-    """What is expected; a door may name its own cure after a semicolon."""
+    """Return what is expected; a door may name its own cure after a semicolon."""
     return str(error).strip().partition("expected ")[2].partition(";")[0]
 
 
@@ -230,7 +230,7 @@ Door = Callable[[CountersInMemory, str, Query], Any]
 
 
 def answered(door: Door, counters: CountersInMemory, path: str, query: Query) -> Any:
-    """The numbers that a door gives, or the words in which it refuses."""
+    """Return the numbers that a door gives, or the words in which it refuses."""
     try:
         return numbers(door(counters, path, query))
     except CountersError as refused:

@@ -31,7 +31,7 @@ _PAGE = {"title": "Blog", "total": SITE, "top": TOP, "window": ROLLING}
 
 @cache
 def _table() -> DedupCounterTable:
-    """The table of all that is refused: a stack of its own for each would take most of the time."""
+    """Return the table of all that is refused: a stack of its own for each would take most of the time."""
     return DedupCounterTable(new_stack(), "Counters")
 
 

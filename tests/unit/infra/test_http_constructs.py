@@ -22,13 +22,13 @@ from tests.unit.infra.support import build, declared, new_stack, properties, spe
 
 
 def _queues(stack: Stack | EventIngest) -> tuple[Any, Any]:
-    """The queue, and that of its dead letters."""
+    """Return the queue, and that of its dead letters."""
     dead_letters, queue = sorted(specs(synthesized(stack), "AWS::SQS::Queue"), key=lambda spec: "RedrivePolicy" in spec)
     return queue, dead_letters
 
 
 def test_the_simulated_queue_is_that_of_the_template(stack: Stack) -> None:
-    """What becomes of its messages: tests/exactly_once/test_contention.py."""
+    # What becomes of its messages: tests/exactly_once/test_contention.py.
     build(EventIngest, stack)
     queue, _ = _queues(stack)
     assert (queue["VisibilityTimeout"], queue["MessageRetentionPeriod"]) == (HIDDEN_SECONDS, KEPT_SECONDS)
@@ -55,7 +55,7 @@ _DAYS = timedelta(days=1)
 def test_messages_are_kept_as_long_as_their_event_or_five_receives_take(
     retention: timedelta | None, seconds: int, window: int, period: int, dead: int
 ) -> None:
-    """What is refused for long becomes a dead letter late, and before it expires; a dead letter keeps its age."""
+    # What is refused for long becomes a dead letter late, and before it expires; a dead letter keeps its age.
     ingest = build(
         EventIngest,
         new_stack(),

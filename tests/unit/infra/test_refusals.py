@@ -66,7 +66,7 @@ def shared_bucket(*constructs: Any, apart: bool = False) -> Build:
 
 
 def _implicit(_: Place) -> None:
-    """The root may be an implicit app."""
+    """Build in a stack whose app is implicit."""
     stack = Stack()
     counters = DedupCounterTable(stack, "Counters")
     WindowedCounter(stack, "Rolling", table=counters, window=ROLLING)

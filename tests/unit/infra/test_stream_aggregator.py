@@ -134,7 +134,7 @@ def test_context_flag_for_emulators_adds_variables_and_leaves_out_what_they_do_n
 
 
 def kept_days(retentions: list[timedelta | None], **arguments: Any) -> int:
-    """How many days the bucket of a table with such events keeps objects."""
+    """Return how many days the bucket of a table with such events keeps objects."""
     aggregator = build(StreamAggregator, new_stack(), aggregates=[], **arguments)
     for number, retention in enumerate(retentions):
         # Declared after the bucket was built.

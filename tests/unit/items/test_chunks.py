@@ -75,7 +75,7 @@ def _read(blob: bytes) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _as_stream(value: Any) -> Any:
-    """A typed value as a stream record holds it: binary in base64."""
+    """Return a typed value as a stream record holds it: binary in base64."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, list):

@@ -51,7 +51,7 @@ def sale(number: int, price: Any = 5, *, shop: str = "a", revision: int = 1, **m
 
 
 def adds_up(counters: CountersInMemory, declaration: Any, values: dict[str, str], **more: Any) -> dict[str, Any]:
-    """The numbers of a group, once its lines were found to add up to it without a difference."""
+    """Return the numbers of a group, once its lines were found to add up to it without a difference."""
     answer = counters.explain(declaration, values, scan=True, **more)
     sums: Sums[str] = Sums()
     for line in answer.lines:

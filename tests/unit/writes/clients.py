@@ -19,7 +19,7 @@ _OPERATIONS |= {"batch_get_item", "get_item", "query"}
 
 
 def cancelled(*codes: str) -> ClientError:
-    """The error of a canceled transaction."""
+    """Return the error of a canceled transaction."""
     reasons = [{"Code": code} for code in codes]
     return failure("TransactWriteItems", "TransactionCanceledException", CancellationReasons=reasons)
 
@@ -49,12 +49,12 @@ class ScriptedClient:
 
 
 def is_of_registry(key: Any) -> bool:
-    """Whether a key is of an item of the registry, which a reader asks for before anything else."""
+    """Return whether a key is of an item of the registry, which a reader asks for before anything else."""
     header = header_key()
     return key is not None and key["pk"] == header["pk"] and key["sk"]["S"].startswith(header["sk"]["S"])
 
 
 def scripted_table(client: ScriptedClient, pauses: list[float] | None = None, *, now: float = 0.0) -> Table:
-    """A table that answers from a script; its pauses take no time but are noted."""
+    """Return a table that answers from a script; its pauses take no time but are noted."""
     noted = pauses if pauses is not None else []
     return Table("table", cast("Any", client), clock=VirtualClock(now), sleep=noted.append, jitter=lambda: 1.0)

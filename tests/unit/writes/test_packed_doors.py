@@ -137,7 +137,7 @@ _SALES = st.fixed_dictionaries({"shop": _KEYS, "till": _KEYS, "at": st.sampled_f
 
 
 def _live(site: World) -> list[dict[str, Any]]:
-    """The events that a log comes to, by its signs."""
+    """Return the events that a log comes to, by its signs."""
     live: list[dict[str, Any]] = []
     for item in sorted(site.table.items(), key=lambda item: (item["pk"]["S"], item["sk"]["S"])):
         for row in decode_chunk(item["_chunk"]).all_rows() if "_chunk" in item else []:
@@ -344,7 +344,7 @@ def test_puts_after_the_chunk_of_another_look_first(site: World) -> None:
     own, other, usage = site.reader(), site.reader(), site.table.usage
 
     def accept(by: Counters, url: str) -> int:
-        """How many requests it takes."""
+        """Return how many requests it takes."""
         before = usage.calls
         [outcome] = by.accept_many(_SMALL_VIEW, [{"url": url, "at": int(site.clock())}])
         assert outcome.status == "accepted"
