@@ -404,8 +404,8 @@ class Verifying:
         engine.note(features.VERIFIED, verified)
         engine.reached["groups verified: compared"] += work.compared
         differences = [difference for difference in work.differences if difference.ref[0] in verified]
-        verdicts = {(difference.ref, difference.status, difference.reason) for difference in differences}
-        engine.reached.update(f"groups verified: {status} {reason}".strip() for _, status, reason in verdicts)
+        statuses = {(difference.ref, difference.status, difference.reason) for difference in differences}
+        engine.reached.update(f"groups verified: {status} {reason}".strip() for _, status, reason in statuses)
         cases: defaultdict[Place, list[Difference]] = defaultdict(list)
         for finding in differences:
             cases[finding.ref[0], truth.group_of(truth.registered[finding.ref[0]], dict(finding.group))].append(finding)
