@@ -84,7 +84,7 @@ def test_templates_and_assets_are_the_same_in_every_clone(tmp_path: Path) -> Non
     for root in ("infra", "lambdas"):
         subprocess.run([sys.executable, "-m", "compileall", "-q", root], cwd=clone, check=True)
     (clone / "lambdas" / "dynamodb_counters" / ".hypothesis").mkdir()
-    doctests = ["pytest", "-q", "--doctest-modules", "lambdas/dynamodb_counters/_items/conversions.py"]
+    doctests = ["pytest", "-q", "--doctest-modules", "lambdas/dynamodb_counters/_items/conditions.py"]
     subprocess.run([sys.executable, "-m", *doctests], cwd=clone, check=True, capture_output=True)
     synthesize(clone, other)
     names = sorted(path.relative_to(here) for path in here.rglob("*") if path.is_file())
