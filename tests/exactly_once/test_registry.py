@@ -387,6 +387,17 @@ def test_names_of_a_run_of_which_one_goes_are_stale_and_can_be_filled_again(phas
     assert world.read(REVENUE, customer="ann") == ({"total": 30}, True)
 
 
+def test_a_name_over_one_that_is_dropped_while_it_is_filled_goes_stale() -> None:
+    world = Orders(NUMBER, BY, sold=3)
+    world.deploy(NUMBER, BY, OVER)
+    steps = world.backfill("over").steps()
+    reach(steps, "adding")
+    world.enter("by", STALE, dropped=True)  # By a version that cannot read what `over` counts.
+    with pytest.raises(BackfillError, match="is void"):
+        list(steps)
+    assert (world.state("by"), world.state("over")) == (STALE, STALE)
+
+
 def test_a_reader_relies_on_what_it_has_read_for_a_minute() -> None:
     world = Orders(NUMBER, sold=2)
     reader = world.counters

@@ -65,6 +65,8 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "ranking_index": ["yes", 1],
         "sort_key": [None, dynamodb.Attribute(name="other", type=dynamodb.AttributeType.STRING)],
         "dynamo_stream": [dynamodb.StreamViewType.KEYS_ONLY],
+        **{name: [None] for name in ("global_secondary_indexes", "local_secondary_indexes", "partition_key")},
+        **{name: [None] for name in ("multi_region_consistency", "time_to_live_attribute")},
         "point_in_time_recovery_specification": [None],
     },
     StreamAggregator: {
