@@ -25,7 +25,7 @@ from benchmarks.cost_model import (
 
 _TEXT: Final = Path(__file__).with_name("cost.md")
 MEASURED: Final = "## Goals\n\n"
-"""Where the other part of the page begins."""
+"""The heading with which the measured part of the page begins."""
 _RATES: Final = (1, 10, 100, 1_000, 10_000)
 _DOORS: Final[dict[str, Door]] = {
     "your own code": "sdk",

@@ -75,7 +75,7 @@ class Emulator:
     key: str = field(repr=False)
     """The access key, of this run only: a web page that finds the port must not be able to use it."""
     group: int | None = None
-    """Of processes: what else runs on its behalf joins it."""
+    """The process group of the emulator, which what runs on its behalf joins."""
     account: ClassVar = "000000000000"
     region: ClassVar = _REGION
 

@@ -1,4 +1,4 @@
-"""What every command prints: text made safe, numbers, moments, spans, tables and progress, alike in all."""
+"""Output of commands: safe text, numbers, moments, spans, tables and progress, alike in all."""
 
 from __future__ import annotations
 

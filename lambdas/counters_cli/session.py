@@ -1,4 +1,4 @@
-"""What all commands share: options, clients and the table, whom they ask, and how they end."""
+"""The session of a command: its options, clients and table, its questions to a person, and its exit codes."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class Session:
 
     @cached_property
     def declarations(self) -> tuple[Declaration, ...]:
-        """What the table counts, with what the code last asked of events."""
+        """Declarations that the table counts, as the code declared them last where it counts the same."""
         latest = {declaration.name: declaration for declaration in self.registry.declared}
         pairs = ((old, latest.get(old.name, old)) for old in self.registry.declarations)
         return tuple(new if same_definition(old, new) else old for old, new in pairs)
@@ -207,7 +207,7 @@ _FLAGS: Final = {
     "start": "--since",
     "table_name": "--table",
 }
-"""Of options that users call otherwise than functions."""
+"""Options by the argument of a function, where their names differ."""
 
 _SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "aggregator": {"metavar": "ID", "help": "Logical ID of the aggregator's function, if templates have several."},

@@ -162,7 +162,7 @@ def _plain(value: Any) -> str:
 
 @dataclass(slots=True)
 class Waiting:
-    """How much waits, and the age of the oldest in seconds."""
+    """The number of entries that wait, and the age of the oldest in seconds."""
 
     count: int = 0
     oldest: float = 0.0

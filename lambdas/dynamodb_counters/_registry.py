@@ -147,7 +147,7 @@ class Registry:
 
     @property
     def declared(self) -> tuple[Declaration, ...]:
-        """What the process declares that began last; nothing where this version cannot read it."""
+        """Declarations of the process that began last; none where this version cannot read them."""
         try:
             return decode(self.header[DECLARED]["S"])
         except (LookupError, InvalidArgumentError):
