@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import random
 import time
@@ -11,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from importlib import import_module
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, cast
 from zlib import crc32
@@ -29,6 +31,7 @@ from dynamodb_counters.errors import InDoubtError, InvalidArgumentError, Unavail
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
+logger = logging.getLogger(__name__)
 CONCURRENCY: Final = 16
 _MOST_DOUBLINGS: Final = 10
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
@@ -316,4 +319,11 @@ def make_service_client(service: str, seconds: float = LONGEST_REQUEST, **settin
         retries={"mode": "standard", "total_max_attempts": max(1, int(min(seconds, LONGEST_REQUEST) / longest))},
         **settings,
     )
+    try:
+        # Imported here, as it rests on parts of botocore that other versions may not have.
+        lean = import_module("dynamodb_counters._lean_client")
+        if service in lean.SERVICES:
+            return lean.create_client(service, config)
+    except Exception as error:  # noqa: BLE001  # What is wrong with the settings is botocore's own session to say.
+        logger.info("botocore's own session makes the client: %r", error)
     return get_session().create_client(service, config=config)

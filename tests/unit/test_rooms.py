@@ -32,6 +32,7 @@ _ROOMS = {
         dynamodb_counters._items
         dynamodb_counters._declarations
         dynamodb_counters._fold
+        dynamodb_counters._lean_client
         dynamodb_counters._table
         dynamodb_counters._quarantine
         dynamodb_counters._registry

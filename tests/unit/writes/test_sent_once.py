@@ -123,7 +123,6 @@ def _response(status: int, content: Any) -> AWSResponse:
 @pytest.fixture(params=_CLIENTS)
 def wire(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> _Wire:
     monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _: None)
-    monkeypatch.setattr("dynamodb_counters._table.get_session", lambda: _SESSION)
     return _Wire(_CLIENTS[request.param])
 
 
