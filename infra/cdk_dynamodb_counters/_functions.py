@@ -21,7 +21,7 @@ from cdk_dynamodb_counters._arguments import (
     require_member,
     require_service_name,
 )
-from cdk_dynamodb_counters._staging import staged_code
+from cdk_dynamodb_counters._staging import runtime, staged_code
 from cdk_dynamodb_counters._synth import check_at_synth, resolved_property
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -199,7 +199,7 @@ class Observed(Construct):
             construct_id,
             code=staged_code(page=page),
             handler=f"counters_lambda.handlers.{handler}.handler",
-            runtime=lambda_.Runtime.PYTHON_3_14,
+            runtime=runtime(),
             role=role,
             logging_format=lambda_.LoggingFormat.JSON,
             **{"architecture": lambda_.Architecture.ARM_64, **properties, **own},

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import marshal
 import os
 import re
 import subprocess
 import sys
-from pathlib import Path
+from importlib.util import MAGIC_NUMBER, cache_from_source, source_hash
+from pathlib import Path, PurePath
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +22,14 @@ from aws_cdk import aws_logs as logs
 from aws_cdk.aws_lambda import FunctionOptions
 
 import dynamodb_counters
-from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, ThresholdEvents
+from cdk_dynamodb_counters import (
+    CounterApi,
+    DedupCounterTable,
+    EventIngest,
+    StreamAggregator,
+    ThresholdEvents,
+    _staging,
+)
 from cdk_dynamodb_counters._functions import VARIABLES
 from cdk_dynamodb_counters._staging import runtime_code, stage, staged_code
 from counters_lambda.handlers import api as page
@@ -123,6 +133,27 @@ def test_page_code_adds_the_page_and_its_library_with_the_licence(asset: Path, t
     added = {str(path.relative_to(code)) for path in code.rglob("*") if path.is_file()}
     added -= {str(path.relative_to(asset)) for path in asset.rglob("*") if path.is_file()}
     assert added == {f"counters_lambda/page/{name}" for name in (*page.FILES, "uplot.LICENSE")}
+
+
+def test_an_asset_that_lambda_s_python_makes_holds_its_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_staging, "runtime", lambda: SimpleNamespace(name=f"python3.{sys.version_info.minor}"))
+    first, second = (stage.__wrapped__("") for _ in range(2))
+    sources = sorted(path.relative_to(first) for path in first.rglob("*.py"))
+    assert PurePath("counters_lambda/handlers/aggregator.py") in sources
+    for source in sources:
+        bytecode = Path(cache_from_source(str(source)))
+        content = (first / bytecode).read_bytes()
+        assert content == (second / bytecode).read_bytes(), source
+        assert content[:4] == MAGIC_NUMBER
+        # Python reads the source where its hash is another.
+        assert content[4:16] == (3).to_bytes(4, "little") + source_hash((first / source).read_bytes())
+        assert marshal.loads(content[16:]).co_filename == f"/{source}"
+        assert (first / bytecode).stat().st_mode & 0o777 == 0o644
+
+
+def test_an_asset_of_another_python_holds_sources_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_staging, "runtime", lambda: SimpleNamespace(name="python3.9"))
+    assert not [*stage.__wrapped__("").rglob("__pycache__")]
 
 
 def test_the_chart_library_is_the_published_one() -> None:
