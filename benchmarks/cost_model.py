@@ -85,13 +85,11 @@ _GB_PER_CPU: Final = 1769 / 1024
 """A function has a whole CPU at this memory size, and less in proportion: a second of CPU costs the same at any size.
 
 https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html"""
-_LOG_BYTES: Final = {"aggregator": 800, "consumer": 430, "receiver": 430}
-"""Bytes that an invocation logs, Lambda's own lines included; that of the consumer is taken to be the receiver's."""
+_LOG_BYTES: Final = {"aggregator": 330, "consumer": 240}
+"""Bytes of the metrics of an invocation; Lambda logs failed ones only, and the receiver nothing."""
 _EVENTS_PER_CALL: Final = 25
 
 # The door.
-_ACCESS_LOG_BYTES: Final = 203
-"""A request to an HTTP API of the constructs, which always log them."""
 _MESSAGES_PER_CALL: Final = 10
 _IDLE_POLLS: Final = 21_600 / DAY
 """Five pollers that wait 20 seconds each ask an idle queue, too."""
@@ -121,7 +119,7 @@ class Function(NamedTuple):
     runs: float
     cpu: float
     rounds: float
-    log_bytes: int = 800
+    log_bytes: int = 0
 
     def dollars(self) -> Dollars:
         seconds = self.cpu * _GB_PER_CPU + _INVOCATION + self.rounds * _ROUND_TRIP
@@ -278,8 +276,8 @@ def bill(load: Workload) -> Dollars:
     per_record = _CPU_PER_RECORD if load.packed is None else _CPU_PER_PACKED_EVENT
     cpu = events * per_record + updates * (_CPU_PER_UPDATE + _CPU_PER_RECORD)
     functions = [
-        Function(batches, cpu, math.ceil(updates / _PARALLEL_REQUESTS) + waiting),
-        Function(echoes, 0.0, waiting),
+        Function(batches, cpu, math.ceil(updates / _PARALLEL_REQUESTS) + waiting, _LOG_BYTES["aggregator"]),
+        Function(echoes, 0.0, waiting, _LOG_BYTES["aggregator"]),
         Function(windows, 0.0, 1),
         *_behind_door(load),
     ]
@@ -344,7 +342,7 @@ def added(parts: Iterable[Mapping[str, float]]) -> Dollars:
 
 
 def _door(load: Workload) -> Dollars:
-    """Return what requests cost, messages sent one by one, received and deleted in tens, and access logs."""
+    """Return what requests cost, messages sent one by one, received and deleted in tens."""
     if load.door == "sdk":
         return {}
     requests = load.rate / load.per_request
@@ -352,7 +350,7 @@ def _door(load: Workload) -> Dollars:
     messages = requests + max(requests / _MESSAGES_PER_CALL, _IDLE_POLLS) - _IDLE_POLLS + requests / _MESSAGES_PER_CALL
     dollars = {"SQS": messages * MONTH * PRICES["sqs.request"]}
     if load.door != "queue":
-        dollars |= {"API Gateway": requests * MONTH * PRICES["http_api.request"], **_logs(requests * _ACCESS_LOG_BYTES)}
+        dollars["API Gateway"] = requests * MONTH * PRICES["http_api.request"]
     return dollars
 
 
@@ -370,7 +368,7 @@ def _behind_door(load: Workload) -> list[Function]:
     functions = [Function(runs, events * (cpu + _CPU_PER_MESSAGE / load.per_request), rounds, _LOG_BYTES["consumer"])]
     if load.door == "validated":
         received = _CPU_RECEIVED + _CPU_RECEIVED_MORE * (load.per_request - 1)
-        functions.append(Function(load.rate / load.per_request, received, 1, _LOG_BYTES["receiver"]))
+        functions.append(Function(load.rate / load.per_request, received, 1))
     return functions
 
 

@@ -32,10 +32,16 @@ NAMESPACE: Final = "DynamoDBCounters"
 # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html
 _LOG_LEVELS: Final = (lambda_.ApplicationLogLevel.INFO, lambda_.ApplicationLogLevel.DEBUG)
 _OWN: Final = (
-    *("application_log_level", "log_format", "log_retention", "logging_format"),
+    *("application_log_level", "log_format", "log_retention", "logging_format", "system_log_level"),
     *("description", "events", "function_name", "role"),
 )
 """Options that a construct chooses itself; logs are kept as long as those of `log_group`."""
+_DEFAULTS: Final[dict[str, Any]] = {
+    "architecture": lambda_.Architecture.ARM_64,
+    # Lambda's own lines are INFO, and most of the bill for logs, but for an invocation that failed or timed out.
+    # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html
+    "system_log_level_v2": lambda_.SystemLogLevel.WARN,
+}
 VARIABLES: Final = (
     *("AGGREGATES", "CACHE_CONTROL", "COUNTERS_DEV", "DEAD_LETTER_QUEUE_URL", "DECLARATIONS"),
     *("EVENTS", "EVENT_BUS", "MAX_BODY_BYTES", "ON_FAILURE_BUCKET", "PAGE", "QUARANTINE_RETENTION_DAYS", "QUEUE_URL"),
@@ -76,7 +82,7 @@ class Observed(Construct):
     function_options: lambda_.FunctionOptions
     """The options of the functions."""
     log_group: logs.ILogGroup
-    """The log group of the functions; an HTTP API created here has one of its own."""
+    """The log group of the functions; an HTTP API created here may have one of its own."""
     service_name: str
     """The service name in logs, and the ``service`` dimension of the metrics."""
     alarms: list[cloudwatch.Alarm]
@@ -202,7 +208,7 @@ class Observed(Construct):
             runtime=runtime(),
             role=role,
             logging_format=lambda_.LoggingFormat.JSON,
-            **{"architecture": lambda_.Architecture.ARM_64, **properties, **own},
+            **{**_DEFAULTS, **properties, **own},
         )
         check_at_synth(self, lambda: _oversized_environment(function))
         return function

@@ -12,7 +12,7 @@ from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from cdk_dynamodb_counters._arguments import require_integer, require_member, require_origins
+from cdk_dynamodb_counters._arguments import require_instance, require_integer, require_member, require_origins
 from cdk_dynamodb_counters._synth import acknowledge
 from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._reads.question import fields_of, resources_of
@@ -53,10 +53,13 @@ def authorizer_of(authorizer: apigateway.IHttpRouteAuthorizer | None) -> apigate
     return authorizer
 
 
-def require_throttling(allow_origins: Sequence[str], throttle_rate: int | None, throttle_burst: int | None) -> None:
+def require_settings(
+    allow_origins: Sequence[str], throttle_rate: int | None, throttle_burst: int | None, *, access_log: bool
+) -> None:
     require_origins("allow_origins", allow_origins)
     require_integer("throttle_rate", _RATE if throttle_rate is None else throttle_rate, 1, 10_000)
     require_integer("throttle_burst", _BURST if throttle_burst is None else throttle_burst, 1, 5_000)
+    require_instance("access_log", access_log, bool, "True or False")
 
 
 def require_new_route(http_api: apigateway.HttpApi, path: str) -> None:
@@ -87,8 +90,9 @@ def build_api(
     allow_methods: Sequence[apigateway.CorsHttpMethod],
     throttle_rate: int | None,
     throttle_burst: int | None,
+    access_log: bool,
 ) -> apigateway.HttpApi:
-    """Build an HTTP API with one stage, which throttles requests and writes an access log."""
+    """Build an HTTP API with one stage, which throttles requests and, if asked, writes an access log."""
     cors = apigateway.CorsPreflightOptions(
         allow_origins=list(allow_origins),
         allow_methods=list(allow_methods),
@@ -102,10 +106,6 @@ def build_api(
         create_default_stage=False,
         cors_preflight=cors if allow_origins else None,
     )
-    # API Gateway adds each group elsewhere to a resource policy that all of an account's APIs share: 5,120 bytes.
-    log_group = logs.LogGroup(
-        scope, "AccessLog", log_group_name=f"/aws/vendedlogs/apis/{api.api_id}", retention=logs.RetentionDays.ONE_MONTH
-    )
     stage = apigateway.HttpStage(
         scope,
         "Stage",
@@ -113,6 +113,13 @@ def build_api(
         stage_name="$default",
         auto_deploy=True,
         throttle=apigateway.ThrottleSettings(rate_limit=throttle_rate or _RATE, burst_limit=throttle_burst or _BURST),
+    )
+    if not access_log:
+        acknowledge(stage, "APIG1", "Metrics count requests and failures; access_log=True logs each request.")
+        return api
+    # API Gateway adds each group elsewhere to a resource policy that all of an account's APIs share: 5,120 bytes.
+    log_group = logs.LogGroup(
+        scope, "AccessLog", log_group_name=f"/aws/vendedlogs/apis/{api.api_id}", retention=logs.RetentionDays.ONE_MONTH
     )
     resource = stage.node.default_child
     assert isinstance(resource, apigateway.CfnStage)

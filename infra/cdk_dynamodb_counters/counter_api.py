@@ -154,10 +154,13 @@ class CounterApi(Observed):
     throttle_rate, throttle_burst : int, optional
         Requests per second, sustained (1 to 10,000) and burst (1 to 5,000), above which the API responds 429. Default:
         1,000 and 2,000.
+    access_log : bool, optional
+        Whether the API that is created logs each request: when, from where, its path and status, neither body nor query
+        string. Logs are kept for a month. Default: False.
     function_options : aws_lambda.FunctionOptions, optional
         How the function runs: CDK's own options, but for ``role``, ``events``, ``function_name`` and those of the log
         format; the log level is ``INFO`` or ``DEBUG``, the timeout 1 to 29 seconds. Default: 512 MiB, 10 seconds,
-        ARM64, and a log group that keeps logs for a month.
+        ARM64, system logs of failed invocations only (``WARN``), and a log group that keeps logs for a month.
     service_name : str, optional
         Name in logs. Default: the stack's name and the path in it.
 
@@ -184,6 +187,7 @@ class CounterApi(Observed):
         allow_origins: Sequence[str] = (),
         throttle_rate: int = 1000,
         throttle_burst: int = 2000,
+        access_log: bool = False,
         function_options: lambda_.FunctionOptions | None = None,
         service_name: str | None = None,
     ) -> None:
@@ -197,7 +201,7 @@ class CounterApi(Observed):
         _http.require_served(bound, (*declarations, *readable))
         _require_page(page, authorizer, declarations)
         require_duration("cache_age", cache_age, Duration.seconds(0), Duration.days(1))
-        _http.require_throttling(allow_origins, throttle_rate, throttle_burst)
+        _http.require_settings(allow_origins, throttle_rate, throttle_burst, access_log=access_log)
         super().__init__(scope, construct_id, service_name, function_options)
         require_same_place("table", self, table.table)
         declared = TableDeclarations.of(table.table)
@@ -212,6 +216,7 @@ class CounterApi(Observed):
             allow_methods=[apigateway.CorsHttpMethod.GET, apigateway.CorsHttpMethod.POST],
             throttle_rate=throttle_rate,
             throttle_burst=throttle_burst,
+            access_log=access_log,
         )
         cache_scope = "public" if _http.is_public(authorizer) else "private"
         environment = {

@@ -75,7 +75,7 @@ class EventIngest(Observed):
         validated mode only. Another value, or none, gets a 403. Claims are ``claims.NAME`` of a JWT, ``lambda.NAME`` of
         a Lambda authorizer's context, ``iam.NAME`` of IAM. Default: callers may post any event.
     http_api : HttpApi, optional
-        An API to add the route to; it keeps its own throttling and CORS. Default: an API is created.
+        An API to add the route to; it keeps its own throttling, CORS and access log. Default: an API is created.
     path : str, optional
         The route's path. Default: ``"/events"``.
     allow_origins : sequence of str, optional
@@ -83,6 +83,9 @@ class EventIngest(Observed):
     throttle_rate, throttle_burst : int, optional
         Requests per second, sustained (1 to 10,000) and burst (1 to 5,000), above which the API responds 429. Default:
         1,000 and 2,000.
+    access_log : bool, optional
+        Whether the API that is created logs each request: when, from where, its path and status, neither body nor query
+        string. Logs are kept for a month. Default: False.
     max_body_bytes : int, optional
         Maximum request body in validated mode, 1 to 5,000,000 bytes. Default: 1,000,000.
     batch_size : int, optional
@@ -135,6 +138,7 @@ class EventIngest(Observed):
         allow_origins: Sequence[str] = (),
         throttle_rate: int | None = None,
         throttle_burst: int | None = None,
+        access_log: bool = False,
         max_body_bytes: int = 1_000_000,
         batch_size: int | None = None,
         max_batching_window: Duration | None = None,
@@ -158,9 +162,10 @@ class EventIngest(Observed):
         require_choice("mode", mode, ("validated", "direct"))
         _require_schema(schema, mode)
         bound = _http.require_posted(tenant, mode, authorizer, event)
-        _require_api(http_api, allow_origins=allow_origins, throttle_rate=throttle_rate, throttle_burst=throttle_burst)
+        own = {"allow_origins": allow_origins, "throttle_rate": throttle_rate, "throttle_burst": throttle_burst}
+        _require_api(http_api, **own, access_log=access_log)
         require_route("path", path)
-        _http.require_throttling(allow_origins, throttle_rate, throttle_burst)
+        _http.require_settings(allow_origins, throttle_rate, throttle_burst, access_log=access_log)
         require_integer("max_body_bytes", max_body_bytes, 1, _MAX_BODY_BYTES)
         if timeout.is_unresolved():
             # The visibility timeout is a multiple of this, and templates cannot multiply.
@@ -195,6 +200,7 @@ class EventIngest(Observed):
             allow_methods=[apigateway.CorsHttpMethod.POST],
             throttle_rate=throttle_rate,
             throttle_burst=throttle_burst,
+            access_log=access_log,
         )
         environment = {"MAX_BODY_BYTES": str(max_body_bytes), **_http.tenant_environment(bound)}
         if schema is not None:

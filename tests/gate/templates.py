@@ -45,7 +45,7 @@ def everything(stack: Stack) -> dict[str, Any]:
     }
 
 
-CHANGED: dict[str, Any] = {"throttle_rate": 10, "throttle_burst": 20}
+CHANGED: dict[str, Any] = {"throttle_rate": 10, "throttle_burst": 20, "access_log": True}
 DAILY = Duration.days(1)
 
 
@@ -97,6 +97,7 @@ def aggregator_everything(stack: Stack) -> None:
             architecture=lambda_.Architecture.X86_64,
             tracing=lambda_.Tracing.ACTIVE,
             application_log_level_v2=lambda_.ApplicationLogLevel.DEBUG,
+            system_log_level_v2=lambda_.SystemLogLevel.INFO,
             **everything(stack),
         ),
     )

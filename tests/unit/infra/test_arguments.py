@@ -98,6 +98,7 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "allow_origins": ["*", None, ["example.com"], [1], ["https://example.com/path"]],
         "throttle_rate": [0, -1, "10", 10_001, 1.5, True],
         "throttle_burst": [0, 5_001],
+        "access_log": [None, 1, "no"],
         "max_body_bytes": [0, 5_000_001, None, "1"],
         "batch_size": [0, 10_001, "1"],
         "max_batching_window": [5, Duration.seconds(301)],
@@ -114,6 +115,7 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "allow_origins": ["*", None, ["example.com"]],
         "throttle_rate": [0, 10_001],
         "throttle_burst": [0, 5_001],
+        "access_log": [None, 1, "no"],
     },
     LivePage: {
         "title": ["", " ", None, 1],

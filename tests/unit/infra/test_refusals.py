@@ -227,6 +227,7 @@ CHOSEN: Final[dict[str, Any]] = {
     "events": [],
     "log_retention": logs.RetentionDays.ONE_WEEK,
     "logging_format": lambda_.LoggingFormat.TEXT,
+    "system_log_level": "INFO",
 }
 
 
@@ -288,7 +289,7 @@ TIMEOUTS: Final = {StreamAggregator: 29, ThresholdEvents: 29, EventIngest: 4, Co
 SHARING: Final = (
     *map(_packed, (Packed("time"), Packed("time", partition_by="customer"), Packed("time", tenant="day"))),
 )
-SHARED: Final[dict[str, Any]] = {"throttle_rate": 10, "throttle_burst": 10, "allow_origins": ["*"]}
+SHARED: Final[dict[str, Any]] = {"throttle_rate": 10, "throttle_burst": 10, "allow_origins": ["*"], "access_log": True}
 STREAMS: Final = [{"stream": view} for view in (None, *map(dynamodb.StreamViewType, ("NEW_IMAGE", "KEYS_ONLY")))]
 REFUSED: Final[dict[tuple[str, str], list[Build]]] = {
     # Readers of a stream, and what only one may have.
