@@ -85,8 +85,6 @@ _GB_PER_CPU: Final = 1769 / 1024
 """A function has a whole CPU at this memory size, and less in proportion: a second of CPU costs the same at any size.
 
 https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html"""
-_LOG_BYTES: Final = {"aggregator": 330, "consumer": 240}
-"""Bytes of the metrics of an invocation; Lambda logs failed ones only, and the receiver nothing."""
 _EVENTS_PER_CALL: Final = 25
 
 # The door.
@@ -98,12 +96,11 @@ _ROUND_TRIP, _INVOCATION = 0.006, 0.02
 """Seconds of a request to DynamoDB, and of an invocation apart from its work, as assumed."""
 
 # Always on, by construct.
-ALARMS: Final = {"StreamAggregator": 6, "EventIngest": 3}
-_METRICS: Final = {"StreamAggregator": 4, "EventIngest": 1}
-"""Metrics that have a value whenever events come: `Records`, `ItemsUpdated`, `WriteUnits` and the mapping's
-`InvokedEventCount`; `EventsAccepted`. `PolledEventCount` has one in each hour."""
+ALARMS: Final = {"StreamAggregator": 5, "EventIngest": 3}
+"""On AWS's free metrics, and on ours of what is not counted: these, and logs, cost nothing while all goes well."""
 _WATCH_RUNS, _WATCH_READS = 1 / 900, 16.0
-"""The rule that looks for what waits: runs per second, and read units of each when nothing does."""
+"""The rule that looks for what waits: runs per second, and read units of each when nothing does. Its pulse is a unit,
+and wakes the aggregator, which ends a window."""
 
 
 class Stage(NamedTuple):
@@ -114,19 +111,15 @@ class Stage(NamedTuple):
 
 
 class Function(NamedTuple):
-    """How often a function runs per second; seconds of CPU of a run, rounds of requests, bytes that it logs."""
+    """How often a function runs per second; seconds of CPU of a run, and rounds of requests."""
 
     runs: float
     cpu: float
     rounds: float
-    log_bytes: int = 0
 
     def dollars(self) -> Dollars:
         seconds = self.cpu * _GB_PER_CPU + _INVOCATION + self.rounds * _ROUND_TRIP
-        return {
-            "Lambda": self.runs * MONTH * (PRICES["lambda.request"] + seconds * PRICES["lambda.gb_second"]),
-            **_logs(self.runs * self.log_bytes),
-        }
+        return {"Lambda": self.runs * MONTH * (PRICES["lambda.request"] + seconds * PRICES["lambda.gb_second"])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,19 +269,17 @@ def bill(load: Workload) -> Dollars:
     per_record = _CPU_PER_RECORD if load.packed is None else _CPU_PER_PACKED_EVENT
     cpu = events * per_record + updates * (_CPU_PER_UPDATE + _CPU_PER_RECORD)
     functions = [
-        Function(batches, cpu, math.ceil(updates / _PARALLEL_REQUESTS) + waiting, _LOG_BYTES["aggregator"]),
-        Function(echoes, 0.0, waiting, _LOG_BYTES["aggregator"]),
+        Function(batches, cpu, math.ceil(updates / _PARALLEL_REQUESTS) + waiting),
+        Function(echoes, 0.0, waiting),
         Function(windows, 0.0, 1),
         *_behind_door(load),
     ]
     writes = load.rate * sum(stage.writes for stage in stages.values())
     reads = load.rate * sum(stage.reads for stage in stages.values()) + _READS_PER_LOOK * looks
-    metrics = _METRICS["StreamAggregator"] + (load.door != "sdk") * _METRICS["EventIngest"]
     return added(
         [
             dynamodb(writes, reads, load.stored_bytes(shards)),
             *(function.dollars() for function in functions),
-            {"CloudWatch metrics": metrics * min(1.0, load.rate * HOUR) * PRICES["cloudwatch.metric_month"]},
             *fixed(load.door).values(),
             _door(load),
         ]
@@ -306,16 +297,8 @@ def per_million(load: Workload, dollars: Mapping[str, float]) -> float:
 
 def fixed(door: Door = "queue") -> dict[str, Dollars]:
     """Return the dollars that are paid whether events come or not, by construct."""
-    watch = Function(_WATCH_RUNS, 0.0, 1).dollars()
-    bills = {
-        "StreamAggregator": added(
-            [
-                watch,
-                dynamodb(0.0, _WATCH_RUNS * _WATCH_READS, 0.0),
-                {"CloudWatch metrics": PRICES["cloudwatch.metric_month"]},
-            ]
-        )
-    }
+    watch = Function(3 * _WATCH_RUNS, 0.0, 1).dollars()
+    bills = {"StreamAggregator": added([watch, dynamodb(_WATCH_RUNS, _WATCH_RUNS * _WATCH_READS, 0.0)])}
     if door != "sdk":
         bills["EventIngest"] = {"SQS": _IDLE_POLLS * MONTH * PRICES["sqs.request"]}
     for name, dollars in bills.items():
@@ -365,14 +348,8 @@ def _behind_door(load: Workload) -> list[Function]:
     else:
         cpu, rounds = _CPU_ACCEPTED_PACKED, math.ceil(events * load.chunks / load.flushed)
     runs = load.rate / events
-    functions = [Function(runs, events * (cpu + _CPU_PER_MESSAGE / load.per_request), rounds, _LOG_BYTES["consumer"])]
+    functions = [Function(runs, events * (cpu + _CPU_PER_MESSAGE / load.per_request), rounds)]
     if load.door == "validated":
         received = _CPU_RECEIVED + _CPU_RECEIVED_MORE * (load.per_request - 1)
         functions.append(Function(load.rate / load.per_request, received, 1))
     return functions
-
-
-def _logs(bytes_per_second: float) -> Dollars:
-    """Ingested, and kept for a month."""
-    price = PRICES["cloudwatch.log_gb"] + PRICES["cloudwatch.log_gb_month"]
-    return {"CloudWatch logs": bytes_per_second * MONTH / _GB * price}

@@ -44,9 +44,9 @@ WAYS: Final = {
 """The README has three of these rows."""
 
 
-def ratio(rate: float) -> float:
+def ratio(rate: float, gather: float = 1.0) -> float:
     """Return how many times a plain increment a small table costs: 30 groups, events one by one."""
-    load = Workload(rate, 30)
+    load = Workload(rate, 30, gather)
     return sum(bill(load).values()) / sum(increment(load).values())
 
 
@@ -56,6 +56,7 @@ def text() -> str:
         "ways": table(("events come", "$ per million"), ((way, _million(load)) for way, load in WAYS.items())),
         "increment": f"{per_million(Workload(1000), increment(Workload(1000))):.2f}",
         "rates": _by_rate(),
+        "small": _small(),
         "doors": _by_door(),
         "groups": _by_groups(),
         "writers": _by("process", {n: _costs(Workload(1000, gather=5, packed=1000, writers=n)) for n in (1, 2, 8, 32)}),
@@ -99,6 +100,12 @@ def _by_rate() -> str:
         dollars = (increment(plain), bill(plain), bill(packed))
         rows.append((f"{rate:,}", *(f"{sum(costs.values()):,.2f}" for costs in dollars)))
     return table(("events/s", "plain increment, not exact", "one by one", "packed, every 5 s"), rows)
+
+
+def _small() -> str:
+    rates = (1, 10, 100)
+    rows = [(f"{gather} s", *(f"{ratio(rate, gather):.1f}" for rate in rates)) for gather in (1, 5, 10, 60)]
+    return table(("`max_batching_window`", *(f"{rate} a second" for rate in rates)), rows)
 
 
 def _by_door() -> str:

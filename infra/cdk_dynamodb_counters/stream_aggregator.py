@@ -44,6 +44,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 _LONGEST_LOOK: Final = 7 * 24
 """Hours that CloudWatch looks back."""
 _QUARTER: Final = Duration.minutes(15)
+_TWO_PULSES: Final = Duration.minutes(30)
 _MISSING: Final = cloudwatch.TreatMissingData
 
 
@@ -153,11 +154,13 @@ class StreamAggregator(StreamReader):
         declared, resource = self._declarations, self.function.node.default_child
         assert isinstance(resource, lambda_.CfnFunction)
         resource.add_metadata("Declarations", late_value(lambda: described((*declared.events, *declared.declarations))))
-        gathering = batch_size, max_batching_window
-        self.event_source_mapping = self._build_mapping("EventSourceMapping", table.table, *gathering)
+        gathering, apart = (batch_size, max_batching_window), source_table is not None
+        self.event_source_mapping = self._build_mapping("EventSourceMapping", table.table, *gathering, is_metered=apart)
         self.source_event_source_mapping = None
         if source_table is not None:
-            self.source_event_source_mapping = self._build_mapping("SourceMapping", source_table, *gathering)
+            self.source_event_source_mapping = self._build_mapping(
+                "SourceMapping", source_table, *gathering, is_metered=apart
+            )
         watch = None if self._is_emulated() else self._build_rules()
         self.verifier = None if verify_every is None else self._build_verifier(verify_every, verify_sample)
         self._add_alarms(watch, verify_every)
@@ -251,7 +254,7 @@ class StreamAggregator(StreamReader):
         events.Rule(
             self,
             "Watch",
-            description="Counts what waits in quarantine and in the on-failure bucket",
+            description="Counts what waits in quarantine and in the on-failure bucket; gives the stream a pulse",
             schedule=events.Schedule.rate(_QUARTER),
             targets=[targets.LambdaFunction(alias)],
         )
@@ -296,11 +299,13 @@ class StreamAggregator(StreamReader):
         """Add the alarms for counts that are or will be wrong."""
         self._add_alarm(
             "LagAlarm",
-            self.metric_iterator_age(),
-            "Counting is an hour behind the events. At 23 hours, Lambda gives up on records.",
+            # The record of the watch's pulse is in each period, unless nothing polls the stream or nothing watches.
+            self.metric_iterator_age(period=_TWO_PULSES),
+            "Counting is an hour behind the events, or Lambda has not polled the stream for half an hour. At 23 hours, "
+            "Lambda gives up on records.",
             threshold=Duration.hours(1).to_milliseconds(),
+            treat_missing_data=_MISSING.BREACHING,
         )
-        self._add_polling_alarm("PollingAlarm", self.event_source_mapping, "the stream")
         self._add_alarm(
             "DroppedAlarm",
             self.function.metric("DestinationDeliveryFailures", statistic="Sum"),
@@ -325,6 +330,8 @@ class StreamAggregator(StreamReader):
             errors = watch.metric_errors(period=_QUARTER)
             self._add_schedule_alarm("WatchAlarm", errors, "looks for records that wait for repair")
         if self.source_event_source_mapping is not None:
+            # Each stream by itself: the age of records is one metric of both.
+            self._add_polling_alarm("PollingAlarm", self.event_source_mapping, "the stream")
             self._add_polling_alarm("SourcePollingAlarm", self.source_event_source_mapping, "the source table's stream")
         if verify_every is not None and self.verifier is not None:
             self._add_alarm(

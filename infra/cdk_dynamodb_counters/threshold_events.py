@@ -106,7 +106,7 @@ class ThresholdEvents(StreamReader):
         resource.add_metadata("Thresholds", described(self._thresholds))
         crossing = {"eventName": ["INSERT"], "dynamodb": {"NewImage": {TYPE: {"S": [CROSSING]}}}}
         size, window, filters = 100, Duration.seconds(1), [lambda_.FilterCriteria.filter(crossing)]
-        mapping = self._build_mapping("EventSourceMapping", table.table, size, window, filters=filters)
+        mapping = self._build_mapping("EventSourceMapping", table.table, size, window, is_metered=True, filters=filters)
         self.event_source_mapping = mapping
         self._add_alarms()
         check_at_synth(self, lambda: flatten((*self._declarations.declarations, *self._thresholds)))

@@ -21,7 +21,7 @@ from unittest.mock import patch
 
 import pytest
 
-from counters_lambda.counting.batch import Aggregator
+from counters_lambda.counting.batch import Aggregator, put_pulse
 from dynamodb_counters import Aggregate, Attr, Distinct, Event, Items, Quota, Threshold, Window
 from dynamodb_counters._declarations import Average, Count, Histogram, Packed, Ranking, Sum, flatten
 from dynamodb_counters._items import schema as table_schema
@@ -105,6 +105,7 @@ EXAMPLES = {
     "Log page": "CHECKPOINT#run~*~log~* *",
     "Scan page": "CHECKPOINT#run~*~scan~0 00000000",
     "Heartbeat": "CHECKPOINT#run~*~beat~* BEAT",
+    "Pulse": "CHECKPOINT#PULSE PULSE",
 }
 """Kind of item to the key of its example: `pk`, a space and `sk`."""
 
@@ -247,6 +248,7 @@ def every_kind() -> World:
     counters.accept(SALE, {"id": 6, "shop": "b"})
     world.settle()
     counters.redrive(next(entry for entry in counters.quarantined() if "SALE#6" in str(entry.content)))
+    put_pulse(world.store)
     # As a verification does at its end, and an aggregator with a source table.
     header = typed_values({SOURCE: "arn:aws:dynamodb:us-east-1:123456789012:table/orders"})
     write_registry(world.store, world.registry, (), attributes=header | typed_runs(()))

@@ -21,7 +21,7 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.fold import fold, reason_of, surplus_of
 from dynamodb_counters._fold.records import ONE_TABLE, Change, Origins, Record, stream_number
 from dynamodb_counters._items.conditions import Image
-from dynamodb_counters._items.schema import PK
+from dynamodb_counters._items.schema import PK, bookkeeping_item, bookkeeping_key
 from dynamodb_counters._quarantine import UNREADABLE, Quarantine, held_by, redriven_item
 from dynamodb_counters._table import RetryingClient, Table, ending_at
 from dynamodb_counters._tiers import HOUR
@@ -61,6 +61,12 @@ def put_crossings(table: Table, crossings: Sequence[Image]) -> None:
     answers = [answer for _, answer in table.side_by_side(put, [*groups.values()])]
     if failures := [answer for answer in answers if isinstance(answer, Exception)]:
         raise CommitError(failures)
+
+
+def put_pulse(table: Table) -> None:
+    """Put an item whose record shows that the stream is polled, when nothing else happens, too."""
+    pulse = bookkeeping_item(bookkeeping_key("PULSE", "PULSE"), {"at": table.clock()})
+    table.client.put_item(TableName=table.name, Item=pulse)
 
 
 @dataclass(slots=True)

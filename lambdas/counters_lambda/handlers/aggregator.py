@@ -8,8 +8,8 @@ from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
 
-from counters_lambda.counting.batch import Aggregator, Report
-from counters_lambda.handlers._metering import add_metrics
+from counters_lambda.counting.batch import Aggregator, Report, put_pulse
+from counters_lambda.handlers._metering import add_metrics, add_routine
 from dynamodb_counters import _table
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._quarantine import Waiting, waiting_in_bucket, waiting_in_quarantine
@@ -45,13 +45,15 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
 
 def _meter(report: Report) -> None:
-    written = {"Records": report.records, "ItemsUpdated": report.updated, "AlreadyCounted": report.skipped}
+    routine = {"Records": report.records, "ItemsUpdated": report.updated, "WriteUnits": report.write_units}
+    add_routine(logger, metrics, routine)
     # The schedule counts how many there are in all; the alarm need not wait for it.
     aside = {"Quarantined": report.quarantined, "Uncounted": report.quarantined}
-    late = {"Redelivered": report.redelivered, "LateEvents": report.late, "UnknownTypes": report.skipped_types.total()}
+    again = {"AlreadyCounted": report.skipped, "Redelivered": report.redelivered}
+    left_out = {"LateEvents": report.late, "UnknownTypes": report.skipped_types.total()}
     declared = {"DefinitionChanged": len(report.changed) + len(report.refused), "Undeclared": len(report.undeclared)}
-    crossings = {"CrossingsSkipped": report.skipped_thresholds.total(), "WriteUnits": report.write_units}
-    add_metrics(metrics, written | aside | late | declared | crossings)
+    crossings = {"CrossingsSkipped": report.skipped_thresholds.total()}
+    add_metrics(metrics, aside | again | left_out | declared | crossings)
     types, thresholds = (dict(names.most_common(20)) for names in (report.skipped_types, report.skipped_thresholds))
     for message, key, names in (
         ("items of undeclared types are not counted: let the where of their Items name _type", "types", types),
@@ -69,9 +71,10 @@ def _meter(report: Report) -> None:
 def _watch() -> None:
     table, s3 = Table(os.environ["TABLE_NAME"]), _table.make_service_client("s3")
     try:
+        put_pulse(table)
         _report("in quarantine", waiting_in_quarantine(table, _retention()))
     finally:
-        # A table that refuses its quarantine hides nothing of the bucket.
+        # A table that refuses a request hides nothing of the bucket.
         _report("in the on-failure bucket", waiting_in_bucket(s3, os.environ["ON_FAILURE_BUCKET"], table.clock()))
 
 

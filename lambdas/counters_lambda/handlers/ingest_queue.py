@@ -19,7 +19,7 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 from botocore.exceptions import BotoCoreError, ClientError
 
-from counters_lambda.handlers._metering import add_metrics
+from counters_lambda.handlers._metering import add_metrics, add_routine
 from counters_lambda.http_api.requests import ProblemError, envelope_problem, parse_events, write_json
 from dynamodb_counters import _table
 from dynamodb_counters._assumptions import LONGEST_REQUEST
@@ -170,10 +170,10 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     unfinished = [message for message in messages if not message.is_done]
     outcomes = [outcome for message in messages for outcome in message.outcomes]
     statuses = Counter(outcome.status.value for outcome in outcomes)
-    accepted = {"EventsAccepted": statuses["accepted"], "EventsDuplicate": statuses["duplicate"]}
+    add_routine(logger, metrics, {"EventsAccepted": statuses["accepted"], "EventsDuplicate": statuses["duplicate"]})
     refused = {"EventsConflicting": statuses["conflict"], "EventsRejected": statuses["rejected"]}
     failed = {"EventsTooLate": statuses["too_late"], "EventsFailed": statuses["failed"]}
-    add_metrics(metrics, accepted | refused | failed | {"MessagesUnfinished": len(unfinished)})
+    add_metrics(metrics, refused | failed | {"MessagesUnfinished": len(unfinished)})
     oldest = max((consumer().table.clock() - message.taken for message in unfinished), default=0.0)
     add_metrics(metrics, {"OldestUnfinished": oldest}, MetricUnit.Seconds)
     if reasons := {outcome.reason for outcome in outcomes if outcome.status == OutcomeStatus.FAILED}:

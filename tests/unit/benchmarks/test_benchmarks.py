@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from benchmarks import cost_page, page
-from benchmarks.cost_model import ALARMS, FILE, SERVICES, Door, Workload, bill, fixed, increment, per_million
+from benchmarks.cost_model import ALARMS, FILE, SERVICES, Workload, bill, fixed, increment, per_million
 from benchmarks.cost_page import WAYS, ratio
 from benchmarks.goals import GOALS
 from benchmarks.run import TINY, measure_engine, run
@@ -49,11 +49,6 @@ def test_alarms_are_those_of_the_constructs() -> None:
         document = json.loads((_PROJECT / "tests" / "snapshots" / f"{template}.json").read_text())
         kinds = [resource["Type"] for resource in document["Resources"].values()]
         assert kinds.count("AWS::CloudWatch::Alarm") == ALARMS[name]
-
-
-def test_a_request_over_http_logs_nothing() -> None:
-    doors: tuple[Door, ...] = ("queue", "http", "validated")
-    assert len({bill(Workload(100, door=door))["CloudWatch logs"] for door in doors}) == 1
 
 
 def test_writers_and_tenants_cost_what_was_measured() -> None:

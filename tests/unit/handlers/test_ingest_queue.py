@@ -6,6 +6,7 @@ Strangers send some: whatever one does, the others are accepted.
 from __future__ import annotations
 
 import json
+import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -14,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from aws_lambda_powertools import Logger
 from botocore.exceptions import ReadTimeoutError
 
 from counters_lambda.handlers import ingest_queue as consumer
@@ -365,6 +367,7 @@ def test_metrics_say_what_became_of_events(load: Load, metered: Metered, monkeyp
     world.post(view("/old"), taken=str(int(world.clock() - 8 * DAY)))
     world.queue.send("no JSON")
     posted = world.clock()
+    monkeypatch.setattr(Logger, "log_level", logging.DEBUG)
     module.handler({"Records": [message.record() for message in world.queue.receive(10)]}, LAMBDA_CONTEXT)
     emitted = metered()
     assert emitted.pop("OldestUnfinished") == pytest.approx(world.clock() - posted, abs=1)

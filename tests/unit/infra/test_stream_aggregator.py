@@ -164,6 +164,19 @@ def test_metrics_take_what_those_of_cdk_take(stack: Stack, counters: DedupCounte
         aggregator.metric("LateEvents", statistik="Maximum")
 
 
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_stream_that_nothing_polls_fires_an_alarm(stack: Stack, *, apart: bool) -> None:
+    """The pulse of one stream would hide that nothing polls the other."""
+    source = dynamodb.Table.from_table_attributes(stack, "Orders", table_name="events", table_stream_arn=STREAM_ARN)
+    build(StreamAggregator, stack, **({"source_table": source, "aggregates": [ORDERS]} if apart else {}))
+    alarms = [spec for spec in specs(synthesized(stack), "AWS::CloudWatch::Alarm") if "TreatMissingData" in spec]
+    silent = [alarm["MetricName"] for alarm in alarms if alarm["TreatMissingData"] == "breaching"]
+    assert sorted(silent) == ["Errors", "IteratorAge", *(["PolledEventCount"] * 2 if apart else [])]
+    [lag] = [alarm for alarm in alarms if alarm["MetricName"] == "IteratorAge"]
+    rules = [spec.get("ScheduleExpression") for spec in specs(synthesized(stack), "AWS::Events::Rule")]
+    assert (lag["Period"], lag["EvaluationPeriods"], "rate(15 minutes)" in rules) == (2 * 15 * 60, 1, True)
+
+
 KEY_ARN = "arn:aws:kms:us-east-1:123456789012:key/12345678-1234-1234-1234-123456789012"
 
 
