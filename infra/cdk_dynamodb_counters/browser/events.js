@@ -1,0 +1,58 @@
+// Posts events in batches. Each gets an id and a time before it is sent, so what is sent twice counts once.
+
+const MOST = 500; // Events of a request.
+const MOST_BYTES = 30_000; // What a page that closes has under way is 64 KiB: https://fetch.spec.whatwg.org/
+const [FIRST_MS, LONGEST_MS] = [1000, 60_000];
+
+export function batching(url, { wait = 5000, refused = console.error } = {}) {
+  let waiting = []; // Until they are answered.
+  let timer, sending, pause = FIRST_MS;
+
+  const body = (batch) => `[${batch.map(({ text }) => text)}]`; // Text, which needs no preflight.
+  const schedule = (ms) => (timer ??= setTimeout(flush, ms));
+
+  function next(events) {
+    let bytes = 0;
+    const end = events.findIndex(({ size }, index) => (bytes += size + 1) > MOST_BYTES || index === MOST);
+    return end < 0 ? events : events.slice(0, Math.max(end, 1));
+  }
+
+  const isFull = () => next(waiting).length < waiting.length;
+
+  async function flush() {
+    timer = clearTimeout(timer);
+    if (sending || !waiting.length) return;
+    const batch = next(waiting), signal = AbortSignal.timeout(LONGEST_MS);
+    sending = true;
+    const request = { method: "POST", body: body(batch), keepalive: true, signal };
+    const answer = await fetch(url, request).catch(() => ({ status: 503 }));
+    const { errors = [] } = answer.status === 400 ? await answer.json().catch(() => ({})) : {};
+    sending = false;
+    timer = clearTimeout(timer);
+    const later = answer.status >= 500 || answer.status === 429;
+    pause = later ? Math.min(2 * pause, LONGEST_MS) : FIRST_MS;
+    if (later) return schedule(pause * (0.5 + Math.random() / 2));
+    // An event that is refused takes all others of its request along: these are sent again.
+    const invalid = batch.filter((_, index) => errors.some((error) => error.index === index));
+    const done = new Set(invalid.length ? invalid : batch);
+    waiting = waiting.filter((event) => !done.has(event));
+    if (answer.status !== 202) refused([...done].map(({ text }) => JSON.parse(text)), answer.status, errors);
+    if (waiting.length) schedule(isFull() ? 0 : wait);
+  }
+
+  function leave() {
+    let rest = waiting.filter(({ left }) => !left);
+    for (let batch; (batch = next(rest)).length; rest = rest.slice(batch.length))
+      // Nobody says what becomes of it, so a page that comes back sends it again.
+      if (navigator.sendBeacon(url, body(batch))) for (const event of batch) event.left = true;
+  }
+
+  addEventListener("pagehide", leave);
+  document.addEventListener("visibilitychange", () => document.visibilityState === "hidden" && leave());
+  return (event) => {
+    const text = JSON.stringify({ id: crypto.randomUUID(), time: new Date().toISOString(), ...event });
+    waiting.push({ text, size: new Blob([text]).size });
+    if (pause === FIRST_MS && isFull()) flush();
+    else schedule(wait);
+  };
+}
