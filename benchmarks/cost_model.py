@@ -27,8 +27,9 @@ PRICES: Final[dict[str, float]] = {
 }
 """Dollars for one of what is billed, by names such as ``dynamodb.write_unit``, of one Region at one date."""
 
-Door: TypeAlias = Literal["sdk", "queue", "http", "validated"]
-"""Who accepts: your own code; a queue's consumer; that behind an API; that with a function that checks before."""
+Door: TypeAlias = Literal["sdk", "queue", "http", "url", "validated"]
+"""Who accepts: your own code; a queue's consumer; that behind an API; that behind a function that checks before, which
+has a URL or an API."""
 
 Dollars: TypeAlias = dict[str, float]
 """By service."""
@@ -332,7 +333,7 @@ def _door(load: Workload) -> Dollars:
     # Polls of an idle queue are in what is fixed.
     messages = requests + max(requests / _MESSAGES_PER_CALL, _IDLE_POLLS) - _IDLE_POLLS + requests / _MESSAGES_PER_CALL
     dollars = {"SQS": messages * MONTH * PRICES["sqs.request"]}
-    if load.door != "queue":
+    if load.door in ("http", "validated"):
         dollars["API Gateway"] = requests * MONTH * PRICES["http_api.request"]
     return dollars
 
@@ -349,7 +350,7 @@ def _behind_door(load: Workload) -> list[Function]:
         cpu, rounds = _CPU_ACCEPTED_PACKED, math.ceil(events * load.chunks / load.flushed)
     runs = load.rate / events
     functions = [Function(runs, events * (cpu + _CPU_PER_MESSAGE / load.per_request), rounds)]
-    if load.door == "validated":
+    if load.door in ("url", "validated"):
         received = _CPU_RECEIVED + _CPU_RECEIVED_MORE * (load.per_request - 1)
         functions.append(Function(load.rate / load.per_request, received, 1))
     return functions

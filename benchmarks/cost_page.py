@@ -32,12 +32,14 @@ _DOORS: Final[dict[str, Door]] = {
     "a queue": "queue",
     "HTTP, straight to the queue": "http",
     "HTTP, validated": "validated",
+    "HTTP to a function URL, validated": "url",
 }
 
 WAYS: Final = {
     "from your code, 5,000 a batch": Workload(1000, gather=5, packed=5000),
     "over HTTP, 100 a request": Workload(1000, gather=5, packed=100, door="http", per_request=100),
     "over HTTP, one a request, validated": Workload(1000, gather=5, packed=5000, door="validated"),
+    "to a function URL, one a request, validated": Workload(1000, gather=5, packed=5000, door="url"),
     "one by one, counted every 5 s": Workload(1000, gather=5),
     "one by one, counted every second, as by default": Workload(1000),
 }

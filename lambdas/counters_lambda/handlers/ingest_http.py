@@ -35,6 +35,9 @@ sqs = cache(lambda: _table.make_service_client("sqs"))
 
 
 def _answer(request: Mapping[str, Any], seconds_left: float) -> dict[str, Any]:
+    # Unlike a route of an API, a function URL takes every method.
+    if request["requestContext"]["http"]["method"] != "POST":
+        raise ProblemError("events are posted", HTTPStatus.METHOD_NOT_ALLOWED)
     taken = str(int(check().clock()))
     with requests.cpu_limit():
         bound = requests.bound_values(json.loads(os.environ.get("TENANT", "{}")), request)
@@ -56,5 +59,5 @@ def _answer(request: Mapping[str, Any], seconds_left: float) -> dict[str, Any]:
 
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Serve a request of the HTTP API, payload format 2.0, whose one route to this function posts events."""
+    """Serve a request of an HTTP API or a function URL, payload format 2.0, that posts events."""
     return requests.answered(lambda: _answer(event, context.get_remaining_time_in_millis() / 1000))

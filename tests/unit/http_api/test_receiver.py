@@ -48,6 +48,14 @@ def with_json(name: str, value: str) -> str:
     return f"{json.dumps({key: item for key, item in GOOD.items() if key != name})[:-1]},{json.dumps(name)}:{value}}}"
 
 
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+def test_events_are_posted_and_nothing_else(queue: Queue, method: str) -> None:
+    """A function URL has no route that would refuse it."""
+    before = len(queue.messages)
+    statuses = [call_ingest(request(name, "/", body=json.dumps(GOOD), headers=JSON))[0] for name in (method, "POST")]
+    assert (statuses, len(queue.messages) - before) == ([405, 202], 1)
+
+
 def test_events_that_the_declarations_could_not_fold_are_refused_with_the_reason(
     queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
