@@ -37,6 +37,7 @@ class CountedNames:
         self._table, self._own, self._source = table, declarations, source
         self._always_reads = always_reads
         self._own_entries = {entry.name: entry for entry in _registry.entries_of(declarations)}
+        self._declared = encode(declarations, attributes=True)
         self._logs = RunLogs(table)
         self._plans: dict[frozenset[str], Plan] = {}
         self._read_at = -math.inf
@@ -70,9 +71,8 @@ class CountedNames:
         for _ in self._table.tries():
             new = self._new_entries(registry)
             attributes = {_registry.SOURCE: self._source} if self._source not in ("", registry.source) else {}
-            text = encode(self._own, attributes=True)
-            if not self._has_declared and registry.header.get(_registry.DECLARED) != {"S": text}:
-                attributes[_registry.DECLARED] = text
+            if not self._has_declared and registry.header.get(_registry.DECLARED) != {"S": self._declared}:
+                attributes[_registry.DECLARED] = self._declared
             if registry.is_founded and not new and not attributes:
                 return registry
             changes = [(None, entry) for entry in new]
@@ -83,6 +83,9 @@ class CountedNames:
         raise CheckpointError("the table's registry changes all the time: the batch is delivered again")
 
     def _new_entries(self, registry: Registry) -> list[Entry]:
+        if self._own_entries.keys() <= registry.entries.keys():
+            self.refused = {}
+            return []
         now, consistent, refused = math.ceil(self._table.clock()), list(registry.readable), dict[str, str]()
         # Those that others count first.
         ordered = sorted(self._own, key=lambda declaration: len(list(with_below(declaration))))
