@@ -22,8 +22,7 @@ def failure(operation: str, code: str, message: str = "injected", **more: Any) -
 
 
 def raise_first(operation: str, reasons: list[dict[str, Any]]) -> None:
-    reason = next((reason for reason in reasons if reason["Code"] != "None"), None)
-    if reason is None:
+    if (reason := next((reason for reason in reasons if reason["Code"] != "None"), None)) is None:
         return
     if operation == "TransactWriteItems":
         message = f"Transaction cancelled, please refer cancellation reasons [{', '.join(r['Code'] for r in reasons)}]"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 import zlib
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import islice
+from itertools import accumulate, islice, takewhile
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._fold.records import MAX_TTL_AGE
@@ -51,6 +51,7 @@ class Table:
     partitions: dict[str, dict[str, Item]] = field(default_factory=dict)
     indexes: dict[str, tuple[str, str]] = field(default_factory=dict)
     ttl: str = "ttl"
+    _hashed: list[tuple[int, str]] = field(default_factory=list)  # Partitions in a scan's order; none is taken out.
     late: Callable[[Item], float] = lambda _: 0.0
     """How long after it has expired an item is deleted."""
 
@@ -103,8 +104,10 @@ class Table:
         segment, segments = request.get("Segment", 0), request.get("TotalSegments", 1)
         start = request.get("ExclusiveStartKey")
         after = () if start is None else (_hash(start[self.keys[0]]["S"]), *self._place(start))
-        hashed = ((_hash(partition), partition) for partition in self.partitions)
-        partitions = sorted(place for place in hashed if place[0] * segments >> 32 == segment and place >= after[:2])
+        if len(self._hashed) < len(self.partitions):
+            self._hashed = sorted((_hash(partition), partition) for partition in self.partitions)
+        first = bisect_left(self._hashed, max((-((-segment << 32) // segments),), after[:2]))
+        partitions = takewhile(lambda place: place[0] * segments >> 32 == segment, self._hashed[first:])
         rest = (
             items[sort]
             for place in partitions
@@ -157,13 +160,8 @@ class Table:
 
 def _one_page(items: list[Item], request: Mapping[str, Any], most: int) -> tuple[list[Item], bool]:
     """Return the first items, as many as are asked for and fit a page, and whether there may be more."""
-    page: list[Item] = []
-    size = 0
-    for item in items[: _most(request, most)]:
-        page.append(item)
-        size += item_bytes(item)
-        if size >= _PAGE_BYTES:
-            break
+    fitting = 1 + sum(size < _PAGE_BYTES for size in accumulate(map(item_bytes, items)))
+    page = items[: min(fitting, _most(request, most))]
     return page, len(page) < len(items) or len(page) == request.get("Limit")
 
 
@@ -171,7 +169,6 @@ def _most(request: Mapping[str, Any], most: int) -> int:
     return int(min(most, request.get("Limit", most)))
 
 
-@lru_cache(maxsize=4096)
 def _hash(partition: str) -> int:
     """Return where a partition stands in a scan."""
     return zlib.crc32(partition.encode())

@@ -46,7 +46,7 @@ def _outcomes(options: argparse.Namespace) -> Iterator[Outcome]:
         if options.engine == "dynamodb-local":
             make_backend = partial(LocalBackend, stack.enter_context(dynamodb_local.start()))
         run = partial(_outcome, options=options, make_backend=make_backend)
-        seed, end, size = options.seed, options.seed + options.count, 25 * options.processes
+        seed, end, size = options.seed, options.seed + options.count, 25 * options.processes if until else options.count
         # Each process is replaced after some schedules: what they leave suspended is not collected.
         fork = multiprocessing.get_context("fork")
         pool = stack.enter_context(fork.Pool(options.processes, maxtasksperchild=50)) if options.processes > 1 else None
