@@ -42,7 +42,7 @@ class Packed:
     tenant : str, optional
         A field of the event's key, each text of which has chunks of its own; reads of events name it. Default: none.
     chunk_bytes : int, optional
-        About how long a chunk may become before the next one is begun, 1,024 to 131,072 bytes. Default 4,096.
+        About how long a chunk may become before the next one is begun, 1,024 to 131,072 bytes. Default 16,384.
     future_tolerance : timedelta or None, optional
         An event further ahead of the writer's clock is rejected; None accepts any. Default 15 minutes.
     """
@@ -52,7 +52,7 @@ class Packed:
     parts: int = 1
     partition_by: str | None = None
     tenant: str | None = None
-    chunk_bytes: int = 4096
+    chunk_bytes: int = 16_384
     future_tolerance: timedelta | None = timedelta(minutes=15)
 
     def __post_init__(self) -> None:
