@@ -55,6 +55,7 @@ class Checks:
         self._quarantine()
         self._dead_letter()
         self._alarms()
+        self._window()
 
     def check(self, what: str, expected: object, actual: object) -> None:
         if actual == expected:
@@ -228,6 +229,23 @@ class Checks:
         on = [name for name, state in states.items() if state == "ALARM"]
         unprovoked = [name for name in on if not any(part in name for part in _PROVOKED)]
         self.check("alarms that nothing has provoked", [], unprovoked)
+
+    def _window(self) -> None:
+        """Ask whether batches of more than 10 records need a window, which the constructs assume."""
+        what = "a batching window of 0 for batches of 100 records"
+        if self._account.emulated:
+            self._skip(what, "the emulator checks no settings of a mapping")
+            return
+        functions = self._account.client("lambda")
+        created = self._account.resources(self._stack)
+        for mapping in (name for name, kind in created if kind == "AWS::Lambda::EventSourceMapping"):
+            if ":dynamodb:" not in functions.get_event_source_mapping(UUID=mapping)["EventSourceArn"]:
+                continue
+            try:
+                functions.update_event_source_mapping(UUID=mapping, BatchSize=100, MaximumBatchingWindowInSeconds=0)
+                self.check(what, "refused", "accepted")
+            except functions.exceptions.InvalidParameterValueException:
+                self.check(what, "refused", "refused")
 
 
 def _document(body: bytes) -> Any:

@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 
 from demo.aws_smoke import __main__ as smoke
 from demo.aws_smoke.account import Account, remove
+from demo.aws_smoke.checks import Checks
 from demo.terminal import Progress
 
 NAME = "CountersSmoke-1"
@@ -99,3 +100,18 @@ def test_everything_is_removed_whatever_happens(
         smoke.run(ACCOUNT, OPTIONS, Progress(io.StringIO()))
     assert happened == [deploy.call_args.args[1]]
     assert f"differs: all checks are made: expected yes, found {type(error).__name__}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("is_accepted", [True, False])
+def test_it_asks_whether_a_stream_s_batches_need_a_window(monkeypatch: pytest.MonkeyPatch, is_accepted: bool) -> None:
+    cloud = _cloud({"m": "AWS::Lambda::EventSourceMapping"})
+    cloud.get_event_source_mapping.return_value = {"EventSourceArn": "arn:aws:dynamodb:eu-central-1:1:table/t/stream/s"}
+    cloud.exceptions.InvalidParameterValueException = ClientError
+    cloud.update_event_source_mapping.side_effect = None if is_accepted else _refused("UpdateEventSourceMapping")
+    monkeypatch.setattr("demo.aws_smoke.account._client", lambda *_: cloud)
+    checks = Checks(ACCOUNT, NAME, Progress(io.StringIO()), 1.0)
+    checks._window()
+    assert cloud.update_event_source_mapping.call_args == call(
+        UUID="m", BatchSize=100, MaximumBatchingWindowInSeconds=0
+    )
+    assert len(checks.differences) == is_accepted
