@@ -55,7 +55,11 @@ def create_client(service: str, config: Config) -> Any:
         # 106 of 126 are for requests of other services, and for their documentation.
         if name.split(".")[1:2] in ([], [service]):
             register[order[0] if order else None](name, handler)
-    if "AWS_ACCESS_KEY_ID" in os.environ:
+    if os.environ.get("AWS_ACCESS_KEY_ID"):
         # What botocore asks first; each of the others that it makes has its pools of connections.
-        session.register_component("credential_provider", CredentialResolver([EnvProvider()]))
+        provider = CredentialResolver([EnvProvider()])
+    else:
+        # Some of the others are clients of other services, such as STS.
+        provider = get_session().get_component("credential_provider")
+    session.register_component("credential_provider", provider)
     return session.create_client(service, config=config)

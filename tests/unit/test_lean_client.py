@@ -9,8 +9,10 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
-from botocore.awsrequest import AWSPreparedRequest
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.compat import HTTPHeaders
 from botocore.config import Config
+from botocore.httpsession import URLLib3Session
 from botocore.loaders import JSONFileLoader, Loader
 from botocore.session import get_session
 
@@ -61,6 +63,37 @@ def test_it_sends_what_botocore_s_own_sends(monkeypatch: pytest.MonkeyPatch, ser
         assert _request(service, lean) == _request(service, own), region
         for name in ("endpoint_url", "partition", "region_name"):
             assert getattr(lean.meta, name) == getattr(own.meta, name), (region, name)
+
+
+_ASSUMED: Final = """<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult><Credentials>
+<AccessKeyId>ASSUMED</AccessKeyId><SecretAccessKey>secret</SecretAccessKey><SessionToken>token</SessionToken>
+<Expiration>2999-01-01T00:00:00Z</Expiration></Credentials></AssumeRoleWithWebIdentityResult>
+</AssumeRoleWithWebIdentityResponse>"""
+
+
+@pytest.mark.parametrize("key", [None, ""])
+@pytest.mark.parametrize("service", _lean_client.SERVICES)
+def test_credentials_may_come_from_another_service(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, service: str, key: str | None
+) -> None:
+    """As in a container of EKS; a key that is empty is none."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name) if key is None else monkeypatch.setenv(name, key)
+    (tmp_path / "token").write_text("token")
+    monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(tmp_path / "token"))
+    monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/writer")
+    requests = list[AWSPreparedRequest]()
+
+    def send(_: URLLib3Session, request: AWSPreparedRequest) -> AWSResponse:
+        requests.append(request)
+        body = _ASSUMED if "sts" in request.url else "{}"
+        raw: Any = SimpleNamespace(stream=lambda: [body.encode()])
+        return AWSResponse(request.url, 200, HTTPHeaders(), raw)
+
+    monkeypatch.setattr(URLLib3Session, "send", send)
+    _CALLS[service](make_service_client(service))
+    assert [".sts." in f".{request.url.split('/')[2]}" for request in requests] == [True, False]
+    assert "Credential=ASSUMED/" in str(requests[1].headers["Authorization"])
 
 
 def test_it_reads_no_other_service(monkeypatch: pytest.MonkeyPatch) -> None:
