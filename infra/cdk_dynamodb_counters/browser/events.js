@@ -24,7 +24,9 @@ export function batching(url, { wait = 5000, refused = console.error } = {}) {
     if (sending || !waiting.length) return;
     const batch = next(waiting), signal = AbortSignal.timeout(LONGEST_MS);
     sending = true;
-    const request = { method: "POST", body: body(batch), keepalive: true, signal };
+    // Browsers refuse one that is longer, if it is to outlive its page.
+    const keepalive = batch[0].size < MOST_BYTES;
+    const request = { method: "POST", body: body(batch), keepalive, signal };
     const answer = await fetch(url, request).catch(() => ({ status: 503 }));
     const { errors = [] } = answer.status === 400 ? await answer.json().catch(() => ({})) : {};
     sending = false;

@@ -64,8 +64,11 @@ def test_a_full_request_is_sent_at_once_and_none_is_longer_than_what_the_receive
     large = run({"post": clicks(40, size=1000), "seconds": 60})
     assert [(entry["at"], len(entry["events"])) for entry in large] == [(0, 14), (0, 14), (5000, 12)]
     assert all(len(entry["body"].encode()) <= 30_000 for entry in large)
-    [alone] = run({"post": clicks(1, size=40_000), "seconds": 60})
-    assert len(alone["events"]) == 1
+
+
+def test_an_event_longer_than_what_may_outlive_a_page_stops_no_other() -> None:
+    log = run({"post": [*clicks(1, size=40_000), *clicks(2)], "seconds": 60})
+    assert [(entry["kind"], pages(entry)) for entry in log] == [("fetch", ["/0"]), ("fetch", ["/0", "/1"])]
 
 
 def test_what_is_not_taken_now_is_sent_again_ever_later_with_its_ids_and_times() -> None:
