@@ -28,18 +28,19 @@ export function batching(url, { wait = 5000, refused = console.error } = {}) {
     const keepalive = batch[0].size < MOST_BYTES;
     const request = { method: "POST", body: body(batch), keepalive, signal };
     const answer = await fetch(url, request).catch(() => ({ status: 503 }));
-    const { errors = [] } = answer.status === 400 ? await answer.json().catch(() => ({})) : {};
+    const problem = answer.status === 400 ? await answer.json().catch(() => null) : null;
+    const errors = [problem?.errors ?? []].flat();
     sending = false;
     timer = clearTimeout(timer);
     const later = answer.status >= 500 || answer.status === 429;
     pause = later ? Math.min(2 * pause, LONGEST_MS) : FIRST_MS;
     if (later) return schedule(pause * (0.5 + Math.random() / 2));
     // An event that is refused takes all others of its request along: these are sent again.
-    const invalid = batch.filter((_, index) => errors.some((error) => error.index === index));
+    const invalid = batch.filter((_, index) => errors.some((error) => error?.index === index));
     const done = new Set(invalid.length ? invalid : batch);
     waiting = waiting.filter((event) => !done.has(event));
-    if (answer.status !== 202) refused([...done].map(({ text }) => JSON.parse(text)), answer.status, errors);
     if (waiting.length) schedule(isFull() ? 0 : wait);
+    if (answer.status !== 202) refused([...done].map(({ text }) => JSON.parse(text)), answer.status, errors);
   }
 
   function leave() {

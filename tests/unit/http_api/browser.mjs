@@ -38,7 +38,9 @@ globalThis.fetch = async (url, { body, keepalive }) => {
 const { batching } = await import(script);
 function refused(events, status) {
   log.push({ kind: "refused", at: now, events, status });
+  throw new Error("of the page's own code");
 }
+process.on("unhandledRejection", () => {}); // As in a browser, which goes on.
 const post = batching("/events", { refused });
 const settled = async () => { for (let turn = 0; turn < 50; turn++) await null; };
 

@@ -94,6 +94,13 @@ def test_an_event_that_is_refused_is_given_up_and_the_others_are_taken() -> None
     assert [pages(entry) for entry in log[1:]] == [["/1"], ["/0", "/2"]]
 
 
+@pytest.mark.parametrize("text", ["null", "[]", '{"errors": null}', '{"errors": "x"}', "<html>"])
+def test_an_answer_that_is_no_receiver_s_stops_no_later_event(text: str) -> None:
+    later = {"post": clicks(1), "seconds": 60}
+    log = run({"post": clicks(1), "answers": [{"status": 400, "text": text}], "seconds": 60}, later)
+    assert kinds(log) == ["fetch", "refused", "fetch"]
+
+
 @pytest.mark.parametrize("answer", [{"status": 403}, {"status": 400}, {"status": 400, "errors": [{"index": 9}]}])
 def test_a_request_that_is_refused_as_a_whole_is_given_up(answer: dict[str, Any]) -> None:
     log = run({"post": clicks(2), "answers": [answer], "seconds": 3600})
