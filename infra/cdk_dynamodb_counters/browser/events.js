@@ -6,7 +6,8 @@ const [FIRST_MS, LONGEST_MS] = [1000, 60_000];
 
 export function batching(url, { wait = 5000, refused = console.error } = {}) {
   let waiting = []; // Until they are answered.
-  let timer, sending, pause = FIRST_MS;
+  let timer, sending = 0, pause = FIRST_MS; // The first events are under way.
+  const left = new Set(); // What a beacon has sent, perhaps in vain.
 
   const body = (batch) => `[${batch.map(({ text }) => text)}]`; // Text, which needs no preflight.
   const schedule = (ms) => (timer ??= setTimeout(flush, ms));
@@ -23,17 +24,18 @@ export function batching(url, { wait = 5000, refused = console.error } = {}) {
     timer = clearTimeout(timer);
     if (sending || !waiting.length) return;
     const batch = next(waiting), signal = AbortSignal.timeout(LONGEST_MS);
-    sending = true;
+    sending = batch.length;
     // Browsers refuse one that is longer, if it is to outlive its page.
     const keepalive = batch[0].size < MOST_BYTES;
     const request = { method: "POST", body: body(batch), keepalive, signal };
     const answer = await fetch(url, request).catch(() => ({ status: 503 }));
     const problem = answer.status === 400 ? await answer.json().catch(() => null) : null;
     const errors = [problem?.errors ?? []].flat();
-    sending = false;
+    sending = 0;
     timer = clearTimeout(timer);
     const later = answer.status >= 500 || answer.status === 429;
     pause = later ? Math.min(2 * pause, LONGEST_MS) : FIRST_MS;
+    if (later) left.clear();
     if (later) return schedule(pause * (0.5 + Math.random() / 2));
     // An event that is refused takes all others of its request along: these are sent again.
     const invalid = batch.filter((_, index) => errors.some((error) => error?.index === index));
@@ -44,14 +46,17 @@ export function batching(url, { wait = 5000, refused = console.error } = {}) {
   }
 
   function leave() {
-    let rest = waiting.filter(({ left }) => !left);
-    for (let batch; (batch = next(rest)).length; rest = rest.slice(batch.length))
-      // Nobody says what becomes of it, so a page that comes back sends it again.
-      if (navigator.sendBeacon(url, body(batch))) for (const event of batch) event.left = true;
+    // What is under way may outlive the page, so it comes last.
+    for (let rest of [waiting.slice(sending), waiting.slice(0, sending)]) {
+      rest = rest.filter((event) => !left.has(event));
+      for (let batch; (batch = next(rest)).length; rest = rest.slice(batch.length))
+        // Nobody says what becomes of it, so a page that comes back sends it again.
+        if (navigator.sendBeacon(url, body(batch))) for (const event of batch) left.add(event);
+    }
   }
 
   addEventListener("pagehide", leave);
-  document.addEventListener("visibilitychange", () => document.visibilityState === "hidden" && leave());
+  document.addEventListener("visibilitychange", () => document.visibilityState === "hidden" ? leave() : left.clear());
   return (event) => {
     const text = JSON.stringify({ id: crypto.randomUUID(), time: new Date().toISOString(), ...event });
     waiting.push({ text, size: new Blob([text]).size });

@@ -119,6 +119,22 @@ def test_a_beacon_that_the_browser_refuses_is_no_loss() -> None:
     assert kinds(log) == ["beacon", "beacon", "fetch"]
 
 
+def test_a_beacon_that_did_not_arrive_is_sent_again_when_the_page_is_left_again() -> None:
+    """Nobody says that it was sent in vain: while the browser was offline."""
+    for back in ({"show": True}, {"answers": [{"status": 0}], "seconds": 5}):
+        log = run({"post": clicks(2)}, {"hide": "visibilitychange"}, back, {"hide": "pagehide"})
+        assert [pages(entry) for entry in log if entry["kind"] == "beacon"] == [["/0", "/1"]] * 2
+
+
+def test_what_is_under_way_leaves_room_for_what_is_not() -> None:
+    slow = [{"status": 202, "ms": 9000}]
+    old, new = clicks(14, size=1000), [{**click, "new": True} for click in clicks(16, size=1000)]
+    request, *beacons = run({"post": old, "answers": slow, "seconds": 5}, {"post": new}, {"hide": "pagehide"})
+    assert (request["kind"], len(request["events"])) == ("fetch", 14)
+    assert [(len(beacon["events"]), beacon["taken"]) for beacon in beacons] == [(14, True), (2, True), (14, False)]
+    assert all("new" in event for beacon in beacons[:2] for event in beacon["events"])
+
+
 def test_what_is_sent_twice_counts_once() -> None:
     """A request whose answer is lost was taken all the same."""
     lost: list[dict[str, Any]] = [{"status": 0}, {"status": 503}]
