@@ -196,6 +196,11 @@ def test_names_that_contradict_what_is_counted_are_not_registered() -> None:
     report = world.aggregator.handle({})
     assert "other" not in world.registry.entries
     assert world.aggregator._names.refused.keys() == {"other"} or report.refused
+    # Until another process registers it.
+    world.drop("orders")
+    world.process(declared=[*world.declared]).handle({})
+    world.clock.advance(REFRESH)
+    assert (world.state("other"), world.aggregator.handle({}).refused) == (WAITING, {})
 
 
 def test_two_backfills_of_one_name_do_not_disturb_each_other() -> None:
