@@ -58,6 +58,12 @@ def test_writers_and_tenants_cost_what_was_measured() -> None:
     assert many.writes / single.writes > 30
 
 
+def test_no_flush_is_larger_than_what_one_of_two_consumers_takes() -> None:
+    for name, load in (WAYS | cost_page.doors()).items():
+        shared = min(load.rate * load.gather / 2, 1000 * load.per_request)
+        assert load.packed is None or load.door == "sdk" or load.packed <= shared, name
+
+
 def test_the_page_is_what_the_model_gives() -> None:
     assert (_PROJECT / "docs" / "benchmarks.md").read_text().startswith(cost_page.text() + cost_page.MEASURED)
 
