@@ -31,8 +31,8 @@ _PAGES: Final = 40
 _SHARE: Final = 0.2
 _SPOILED: Final = "/smoke/spoiled"
 _MALFORMED: Final = {"url": "/smoke/malformed", "time": "2026-13-45T99:00:00Z", "clientId": "c"}
-_PROVOKED: Final = ("Uncounted", "DeadLetters", "Polling", "Watch", "Waiting")
-"""Alarms that the checks themselves may set off."""
+_PROVOKED: Final = ("Uncounted", "DeadLetters", "Lag", "Polling", "Watch", "Waiting")
+"""Alarms that the checks themselves may set off, or a deployment until the first heartbeat."""
 
 
 class Checks:

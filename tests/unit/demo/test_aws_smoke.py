@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+from pathlib import Path
 from unittest.mock import MagicMock, Mock, call
 
 import pytest
@@ -13,6 +15,7 @@ from demo.aws_smoke.account import Account, remove
 from demo.aws_smoke.checks import Checks
 from demo.terminal import Progress
 
+_AGGREGATOR = Path(__file__).parents[2] / "snapshots" / "aggregator_minimal.json"
 NAME = "CountersSmoke-1"
 ACCOUNT = Account("123456789012", "eu-central-1", "arn:aws:iam::123456789012:user/u", None)
 OPTIONS = smoke.parse_options(["--yes", "--events", "10", "--patience", "1"])
@@ -115,3 +118,20 @@ def test_it_asks_whether_a_stream_s_batches_need_a_window(monkeypatch: pytest.Mo
         UUID="m", BatchSize=100, MaximumBatchingWindowInSeconds=0
     )
     assert len(checks.differences) == is_accepted
+
+
+def test_an_alarm_on_silence_that_has_not_ended_since_the_deployment_is_no_difference(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    resources = json.loads(_AGGREGATOR.read_text())["Resources"].items()
+    silent = [name for name, each in resources if each.get("Properties", {}).get("TreatMissingData") == "breaching"]
+    assert len(silent) == 2
+    cloud = _cloud(dict.fromkeys(silent, "AWS::CloudWatch::Alarm"))
+    states = [{"AlarmName": name, "StateValue": "ALARM"} for name in silent]
+    listed = cloud.get_paginator("list_stack_resources")
+    described = MagicMock(**{"paginate.return_value": [{"MetricAlarms": states}]})
+    cloud.get_paginator = lambda operation: described if operation == "describe_alarms" else listed
+    monkeypatch.setattr("demo.aws_smoke.account._client", lambda *_: cloud)
+    checks = Checks(ACCOUNT, NAME, Progress(io.StringIO()), 1.0)
+    checks._alarms()
+    assert checks.differences == []
