@@ -125,8 +125,35 @@ def test_without_a_part_of_botocore_its_own_session_makes_the_client(
     assert client.meta.service_model.service_name == "dynamodb"
 
 
-def test_models_of_the_user_s_own_are_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("AWS_DATA_PATH", str(tmp_path))
+_PHASES: Final = (
+    *("provide-client-params", "before-parameter-build", "before-endpoint-resolution", "before-call"),
+    *("request-created", "choose-signer", "before-sign", "before-send", "response-received", "before-parse"),
+    *("needs-retry", "after-call", "after-call-error", "getattr", "creating-client-class"),
+)
+
+
+@pytest.mark.parametrize("service", _lean_client.SERVICES)
+def test_the_same_handlers_are_called(service: Any) -> None:
+    lean, session = make_service_client(service), get_session()
+    session.register_component("data_loader", _LOADER)
+    own: Any = session.create_client(service, config=Config(retries=lean.meta.config.retries))
+    for phase in _PHASES:
+        for operation in own.meta.service_model.operation_names:
+            called, expected = (_handlers(client, f"{phase}.{service}.{operation}") for client in (lean, own))
+            assert called == expected, (phase, operation)
+
+
+def _handlers(client: Any, event: str) -> list[str]:
+    handlers: list[Any] = [*client.meta.events._emitter._handlers.prefix_search(event)]
+    # What others add to each session, as Powertools does, comes before the built-in ones here.
+    return sorted(str(getattr(handler, "__qualname__", type(handler))) for handler in handlers)
+
+
+@pytest.mark.parametrize("place", ["variable", "home"])
+def test_models_of_the_user_s_own_are_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str) -> None:
+    if place == "variable":
+        monkeypatch.setenv("AWS_DATA_PATH", str(tmp_path))
+    monkeypatch.setattr(Loader, "CUSTOMER_DATA_PATH", str(tmp_path))
     monkeypatch.setattr(_lean_client, "_Loader", lambda _: pytest.fail("not needed"))
     client = make_service_client("sqs")
     assert str(tmp_path) in client._loader.search_paths

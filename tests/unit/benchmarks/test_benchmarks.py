@@ -6,17 +6,21 @@ import json
 import os
 import re
 from decimal import ROUND_HALF_UP, Decimal
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import cost_page, page
+from benchmarks import cost_model, cost_page, page
 from benchmarks.cost_model import ALARMS, FILE, SERVICES, Workload, bill, fixed, increment, per_million
 from benchmarks.cost_page import WAYS, ratio
 from benchmarks.goals import GOALS
 from benchmarks.run import TINY, measure_engine, run
+from dynamodb_counters import Event, Packed
+from dynamodb_counters._items.schema import item_bytes
 from simulation.engines.dynamodb_local import DynamoDBLocal
+from simulation.world import World
 
 _PROJECT = Path(__file__).parents[3]
 _README = (_PROJECT / "README.md").read_text()
@@ -56,6 +60,14 @@ def test_writers_and_tenants_cost_what_was_measured() -> None:
     assert [units / accepting[0] for units in accepting] == pytest.approx([1, 1.05, 1.35, 2.6], rel=0.03)
     single, many = (Workload(1000, packed=5000, tenants=n).stages(4)["accept"] for n in (1, 10_000))
     assert many.writes / single.writes > 30
+
+
+def test_chunks_are_as_long_as_those_of_the_default() -> None:
+    event, world = Event("view", key=("time", "id"), packed=Packed("time")), World()
+    start = int(world.clock()) // 600 * 600
+    world.accept(event, *({"time": start, "id": sha256(str(number).encode()).hexdigest()} for number in range(1000)))
+    longest = max(item_bytes(item) for item in world.items("view#pack"))
+    assert pytest.approx(longest, rel=0.05) == cost_model._CHUNK_MOST
 
 
 def test_no_flush_is_larger_than_what_one_of_two_consumers_takes() -> None:
