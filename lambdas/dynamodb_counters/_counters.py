@@ -91,7 +91,7 @@ class Counters(EventReads):
     def accept_many(self, event: Event, events: Iterable[Mapping[str, Any]]) -> Outcomes:
         """Insert many events, each once, 16 at a time; return their `Outcomes` in the order of the events.
 
-        Packed events go into chunks: a call per bucket and part, or per 4 KB. An event that is refused stops no other:
+        Packed events go into chunks: a call per bucket and part, or per 16 KB. An event that is refused stops no other:
         only `Outcomes.raise_for_rejected` raises for what was not taken.
 
         Parameters
