@@ -148,8 +148,8 @@ def answered(answer: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         problem = error if isinstance(error, ProblemError) else ProblemError(str(error))
     status, errors = problem.status, {"errors": problem.errors} if problem.errors else {}
     body = {"type": "about:blank", "title": status.phrase, "status": int(status), "detail": str(problem), **errors}
-    retry = {"Retry-After": "1"} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
-    return response(status, PROBLEM_JSON, write_json(body), {"Cache-Control": NO_STORE, **retry})
+    more = {HTTPStatus.SERVICE_UNAVAILABLE: {"Retry-After": "1"}, HTTPStatus.METHOD_NOT_ALLOWED: {"Allow": "POST"}}
+    return response(status, PROBLEM_JSON, write_json(body), {"Cache-Control": NO_STORE, **more.get(status, {})})
 
 
 def json_response(body: Mapping[str, Any], status: HTTPStatus = HTTPStatus.OK, cache: str = NO_STORE) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from counters_lambda.http_api.requests import (
 from dynamodb_counters import Aggregate, Count, Sum, Window
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters.errors import InvalidArgumentError
+from simulation.handler_process import LAMBDA_CONTEXT
 from tests.cpu_time import cpu_seconds_below
 from tests.unit.http_api.handlers import HIT, NOW, VIEW, Queue, call_ingest, counters_of, ranked_table, receive, request
 
@@ -54,6 +55,8 @@ def test_events_are_posted_and_nothing_else(queue: Queue, method: str) -> None:
     before = len(queue.messages)
     statuses = [call_ingest(request(name, "/", body=json.dumps(GOOD), headers=JSON))[0] for name in (method, "POST")]
     assert (statuses, len(queue.messages) - before) == ([405, 202], 1)
+    refusal = ingest_http.handler(request(method, "/"), LAMBDA_CONTEXT)
+    assert refusal["headers"]["Allow"] == "POST"
 
 
 def test_events_that_the_declarations_could_not_fold_are_refused_with_the_reason(
