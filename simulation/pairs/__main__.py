@@ -23,8 +23,7 @@ from simulation.pairs.schedule import PairSchedule
 from simulation.pairs.swarm import KINDS, Swarm
 
 ENGINES: Final = ("memory", "dynamodb-local")
-_ALL: Final = 2000
-"""So many schedules cover every pair that can meet."""
+_ALL: Final = 2000  # So many schedules cover every pair that can meet.
 
 
 def _outcome(seed: int, options: argparse.Namespace, make_backend: MakeBackend) -> Outcome:

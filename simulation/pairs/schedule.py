@@ -126,6 +126,7 @@ class PairSchedule:
         engine.calm_down()
         if not self._changes.make_whole():
             return
+        self._quarantine.discard_some()
         if self._quarantine.redrive_all():
             engine.go()
         self._audit("made whole", whole=True)
