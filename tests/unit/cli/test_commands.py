@@ -13,7 +13,6 @@ from unittest.mock import Mock, patch
 import click
 import pytest
 from botocore import exceptions as aws
-from botocore.exceptions import ClientError
 
 import dynamodb_counters
 from counters_cli import main as cli
@@ -84,7 +83,7 @@ def test_pages_add_up_to_all_there_is(blog: Blog, listed: str, arguments: tuple[
         assert pages == [event for event in events if event["device"] == "phone"]
 
 
-REFUSED = ClientError({"Error": {"Code": "AccessDeniedException", "Message": "not you"}}, "Operation")
+REFUSED = aws.ClientError({"Error": {"Code": "AccessDeniedException", "Message": "not you\nat all"}}, "Operation")
 
 
 @pytest.mark.parametrize(
@@ -95,13 +94,13 @@ def test_describe_says_what_it_may_not_read(blog: Blog, service: str, call: str)
     refusing = failing(blog.clients[service], call, error=REFUSED)
     done = counters(blog, "describe", clients=blog.clients | {service: refusing})
     assert (done.code, done.out) == (3, "")
-    assert done.err == "error: AWS refused Operation: AccessDeniedException: not you\n"
+    assert done.err == "error: AWS refused Operation: AccessDeniedException: not you at all\n"
 
 
 def test_describe_says_that_it_may_not_read_functions(blog: Blog) -> None:
     refusing = Mock(**{"get_paginator.side_effect": REFUSED})
     lines = problems(blog, clients=blog.clients | {"lambda": refusing})
-    assert "AWS refused Operation: AccessDeniedException: not you" in lines
+    assert "AWS refused Operation: AccessDeniedException: not you at all" in lines
 
 
 @pytest.mark.parametrize("starts", [[], ["LATEST"], ["TRIM_HORIZON"] * 2, ["TRIM_HORIZON"]])
@@ -177,13 +176,10 @@ def test_help_lists_the_exit_codes_and_every_command_has_the_shared_options(caps
             assert leaf.help
 
 
-_CLIENT_ERROR = aws.ClientError({"Error": {"Code": "AccessDeniedException", "Message": "not you\nat all"}}, "GetItem")
-
-
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
-        (_CLIENT_ERROR, 3, "AWS refused GetItem: AccessDeniedException: not you at all"),
+        (REFUSED, 3, "AWS refused Operation: AccessDeniedException: not you at all"),
         (aws.NoCredentialsError(), 3, "Unable to locate credentials"),
         (aws.EndpointConnectionError(endpoint_url="http://x"), 3, 'Could not connect to the endpoint URL: "http://x"'),
         (aws.NoRegionError(), 2, "You must specify a region"),

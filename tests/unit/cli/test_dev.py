@@ -100,21 +100,13 @@ SHOPS = Aggregate(
 HOURS = Window("hours", ORDER, pk="SHOP#{shop}", time="at", retention=timedelta(hours=48))
 
 
-@pytest.fixture
-def store(moto_engine: Engine) -> Store:
+def test_only_groups_that_changed_are_shown_as_readers_see_them(moto_engine: Engine) -> None:
     create_table(moto_engine.client, "shop", expires=False)
-    return Store(moto_engine, "shop")
-
-
-def accept(store: Store, **order: Any) -> None:
-    at = datetime.fromtimestamp(store.clock(), UTC).isoformat()
-    store.counters.accept(ORDER, {"price": 5, "at": at, **order})
-
-
-def test_only_groups_that_changed_are_shown_as_readers_see_them(store: Store, moto_engine: Engine) -> None:
+    store = Store(moto_engine, "shop")
     counts = ChangedCounts(store.counters, moto_engine.streams)
+    at = datetime.fromtimestamp(store.clock(), UTC).isoformat()
     for number in range(4):
-        accept(store, shop="a", id=number)
+        store.counters.accept(ORDER, {"shop": "a", "id": number, "price": 5, "at": at})
     store.deliver(store.inserts(), SHOPS, HOURS)
 
     shops, hours = counts.new()

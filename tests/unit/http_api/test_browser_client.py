@@ -17,8 +17,7 @@ from dynamodb_counters import Aggregate, Event, Packed
 from simulation.clock import VirtualClock
 from simulation.world import World
 
-_PROJECT = Path(__file__).parents[3]
-_SCRIPT = _PROJECT / "infra" / "cdk_dynamodb_counters" / "browser" / "events.js"
+_SCRIPT = Path(__file__).parents[3] / "infra" / "cdk_dynamodb_counters" / "browser" / "events.js"
 _DRIVER = Path(__file__).with_name("browser.mjs")
 _SECONDS = 60
 CLICK = Event("click", key=("time", "id"), packed=Packed("time"))

@@ -201,10 +201,7 @@ def test_handler_loads_with_what_lambda_adds(asset: Path) -> None:
         "print(json.dumps({n: m.__file__ for n, m in sys.modules.items() if getattr(m, '__file__', None)}))"
     )
     loaded = json.loads(run_isolated(program).splitlines()[-1])
-    ours = [
-        name
-        for name in loaded
-        if name.partition(".")[0] in {"counters_lambda", "dynamodb_counters", "aws_lambda_powertools"}
-    ]
+    packages = {"counters_lambda", "dynamodb_counters", "aws_lambda_powertools"}
+    ours = [name for name in loaded if name.partition(".")[0] in packages]
     assert ours
     assert all(loaded[name].startswith(str(asset)) for name in ours)
