@@ -44,7 +44,6 @@ from dynamodb_counters import (
 )
 from dynamodb_counters._declarations import Declaration, Direct, flatten, require_consistent
 from dynamodb_counters._declarations.codec import Declarable, decode, encode
-from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._items.schema import is_reserved
 
 _DURATIONS = st.timedeltas(timedelta(seconds=1), timedelta(days=36500))
@@ -214,11 +213,6 @@ def test_the_mappings_and_sequences_in_an_attribute_do_not_change() -> None:
 
 
 # Keys and groups: no two declarations of a table share a name or could write one item
-
-
-def test_the_name_of_a_distinct_means_its_members_too() -> None:
-    declared = Distinct("visitors", Event("view", key=("url", "time")), by="url", member="client")._parts
-    assert with_parts(["visitors"], declared) == {"visitors", "visitors-members"}
 
 
 @pytest.mark.parametrize(

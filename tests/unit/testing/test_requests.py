@@ -36,14 +36,6 @@ def send(counters: CountersInMemory, operation: str, **request: Any) -> Any:
     return getattr(counters.client, operation)(**named, **request)
 
 
-def test_the_events_of_a_person_are_erased(counters: CountersInMemory) -> None:
-    for client in ("c1", "c2"):
-        counters.accept(VIEW, {"url": "/", "time": "2026-01-01T00:00:00Z", "clientId": client})
-    assert counters.erase(VIEW, {"clientId": "c1"}, counts="keep").events == 1
-    assert counters.erase(VIEW, {"clientId": "c1"}, counts="keep").events == 0
-    assert counters.get(VIEWS, {"url": "/"}).measures == {"views": 2}
-
-
 @pytest.mark.parametrize(
     ("operation", "request_", "message"),
     [
