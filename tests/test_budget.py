@@ -11,7 +11,7 @@ BUDGETS = {
     "lambdas/**/*.py": 16_570,
     "infra/**/*.py": 3_345,
     "simulation/**/*.py": 11_500,
-    "tests/**/*.py": 27_080,
+    "tests/**/*.py": 26_980,
     "benchmarks/**/*.py": 3_050,
     "demo/**/*.py": 2_495,
     "scripts/**/*.py": 280,
