@@ -34,11 +34,8 @@ _MOST_STEPS: Final = 400_000
 _IN_TROUBLE: Final = 20_000
 _PROCESSES: Final = 4
 NEAR: Final = "shard split near a cut"
-_NEAR: Final = 150.0
-"""Seconds within which a shard is split near a cut."""
-
-_EMPTYING: Final = 90.0
-"""Names rest for half an hour before their items are deleted: so much of it passes at a time."""
+_NEAR: Final = 150.0  # Seconds within which a shard is split near a cut.
+_EMPTYING: Final = 90.0  # Names rest for half an hour before their items are deleted: so much passes at a time.
 
 _BACKLOG_SECONDS: Final = 16 * HOUR
 """Beyond this, nothing fails on purpose: the stream forgets after 24 hours, and then no count can be right."""
