@@ -199,11 +199,12 @@ def test_a_batch_whose_crossing_is_refused_is_delivered_again() -> None:
 
 
 def test_crossings_of_a_group_are_put_in_order() -> None:
-    world, puts = _counted(1, 2, 3), list[str]()
+    world, begun, puts = _counted(1, 2, 3), list[str](), list[str]()
 
     def slow(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
         if name == "put_item" and request["Item"]["_type"] == {"S": "_crossing"}:
-            if not puts:
+            begun.append(request["Item"]["sk"]["S"])
+            if len(begun) == 1:
                 # Others would overtake it.
                 time.sleep(0.1)
             puts.append(request["Item"]["sk"]["S"])
