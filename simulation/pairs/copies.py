@@ -34,7 +34,7 @@ from simulation.pairs.ledger import HeardClient, Ledger, Purpose
 from simulation.pairs.truth import Image, Truth, added_by_image
 from simulation.pairs.writers import PAGES, Writers
 
-_MOST_STEPS: Final = 400_000  # Of a run, beside which something is written.
+_MOST_STEPS: Final = 20_000  # Of a run, beside which something is written.
 
 
 class Traffic:
