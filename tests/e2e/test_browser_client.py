@@ -70,6 +70,6 @@ def test_events_go_in_batches_and_again_and_by_a_beacon(browser: Browser, door: 
     assert [event["url"] for event in door.bodies[0]] == ["/a", "/b"]
     page.evaluate(_POST, ["/c"])
     page.goto("about:blank")
-    assert eventually(lambda: len(door.bodies) == 3)
-    assert [event["url"] for event in door.bodies[2]] == ["/c"]
+    # Another one repeats what was not answered yet.
+    assert eventually(lambda: ["/c"] in [[event["url"] for event in body] for body in door.bodies[2:]])
     page.close()
