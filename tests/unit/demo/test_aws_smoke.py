@@ -119,7 +119,7 @@ def test_an_alarm_on_silence_that_has_not_ended_since_the_deployment_is_no_diffe
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     resources = json.loads(_AGGREGATOR.read_text())["Resources"].items()
-    silent = [name for name, each in resources if each.get("Properties", {}).get("TreatMissingData") == "breaching"]
+    silent = [name for name, spec in resources if spec.get("Properties", {}).get("TreatMissingData") == "breaching"]
     assert len(silent) == 2
     cloud = _cloud(dict.fromkeys(silent, "AWS::CloudWatch::Alarm"))
     states = [{"AlarmName": name, "StateValue": "ALARM"} for name in silent]
