@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from benchmarks import cold_start, cost, cpu, latency, leaderboard, pages, partitions, reads, windows, workloads
+from benchmarks.cost_page import dollars
 from benchmarks.databases import EngineDatabase, MemoryDatabase
 from benchmarks.designs import DESIGNS
 from benchmarks.designs.ours import Ours, OursOnThree, PackedEvents, PackedOnThree, PackedOnThreeAtOnce, PagedOnThree
 from benchmarks.goals import goals
+from benchmarks.packing import accept_units
 from simulation.engines import EngineUnavailableError, dynamodb_local
 from simulation.engines.dynamodb_local import DynamoDBLocal
 
@@ -89,7 +91,8 @@ def _sections(sizes: Sizes, say: Say, *, with_engine: bool) -> Iterator[Section]
         "cold start",
         {"cold_start": lambda _: cold_start.measure(sizes.cold_rounds), "asset": lambda _: cold_start.asset_bytes()},
     )
-    yield "cost", {"cost": lambda _: _costs(sizes, say)}
+    yield "cost", {"cost": lambda _: _costs(sizes, say), "dollars": lambda _: dollars()}
+    yield "packed events", {"packing": lambda _: accept_units(sizes.logged)}
     yield (
         "leaderboard, windows, reads and partitions",
         {

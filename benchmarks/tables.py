@@ -63,6 +63,8 @@ def _of_cost(report: Report) -> Tables:
             for name in cost["long_tail"]
         ),
     ]
+    flushes = {size: size for sizes in report["packing"].values() for size in sizes}
+    sections["Units to accept packed events, by events of a flush"] = _table(("event",), report["packing"], flushes)
     windows = {engine: _spaced(designs) for engine, designs in report["windows"].items()}
     sections["Windows: a day at minute precision"] = _table(("engine", "design"), windows, _WINDOWS)
     sections["Reads"] = _table(("question",), report["reads"], _QUESTIONS)
