@@ -15,7 +15,7 @@ from constructs import Construct
 from cdk_dynamodb_counters._arguments import require_instance, require_integer, require_member, require_origins
 from cdk_dynamodb_counters._synth import acknowledge
 from dynamodb_counters._declarations import Declaration, Event
-from dynamodb_counters._reads.question import fields_of, resources_of
+from dynamodb_counters._reads.question import limits_of, resources_of
 from dynamodb_counters.errors import InvalidArgumentError
 
 # Where API Gateway puts what an authorizer knows, by the first part of a path.
@@ -166,7 +166,7 @@ def require_served(tenant: Mapping[str, str], served: Iterable[Declaration | Eve
     """Refuse whatever could not be limited to one tenant."""
     for declared in served:
         # A listing of events that are items of their own is limited by the partition key alone.
-        fields = fields_of(declared, resources_of(declared)[0])[1] or ()
+        fields = limits_of(declared, resources_of(declared)[0])
         for field in tenant:
             if field not in fields:
                 raise _unbound(field, declared, fields)

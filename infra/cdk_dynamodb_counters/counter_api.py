@@ -33,8 +33,8 @@ from dynamodb_counters._declarations import (
     flatten,
 )
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._declarations.composites import group_fields
-from dynamodb_counters._reads.question import parameters_of
+from dynamodb_counters._declarations.composites import digit_of
+from dynamodb_counters._reads.question import fields_of, parameters_of
 from dynamodb_counters.errors import InvalidArgumentError
 
 _GET: Final = apigateway.HttpMethod.GET
@@ -135,7 +135,7 @@ class CounterApi(Observed):
         Parent construct, and id within it.
     table : DedupCounterTable
         The table.
-    shown : sequence of Aggregate, Window, Distinct, ActiveMembers, Percentiles or Extremes
+    shown : sequence of Aggregate, Window, Distinct, ActiveMembers, Percentiles, Extremes or Ranks
         Declarations that clients may read, defined as they are counted; nothing else is served.
     events : sequence of Event, optional
         Events that clients may list, one by one; each name only once in `shown` and `events`. Default: none.
@@ -252,17 +252,18 @@ class CounterApi(Observed):
 
 
 def _require_shown(declarables: Sequence[Declarable]) -> tuple[Declaration, ...]:
-    allowed = "a list of Aggregate, Window, Distinct, ActiveMembers, Percentiles or Extremes"
+    allowed = "a list of Aggregate, Window, Distinct, ActiveMembers, Percentiles, Extremes or Ranks"
     require_list("shown", declarables, Declarable, allowed)
-    # The items of each member are counted alone: a read of who was active when is not what is shown.
-    declarations = tuple(item for item in flatten(declarables) if isinstance(item, Window) or not item._longest)
+    # Neither who was active when, nor all but the last digit of scores: a read of the whole uses these.
+    shown = (part for part in flatten(declarables) if not digit_of(part))
+    declarations = tuple(part for part in shown if isinstance(part, Window) or not part._longest)
     if not declarations:
         raise InvalidArgumentError("shown", declarables, "at least one declaration")
     names = [declared.name for declared in declarations]
     if len(set(names)) < len(names):
         raise InvalidArgumentError("shown", names, "each declaration only once")
     for declared in declarations:
-        _require_askable("shown", declared, group_fields(declared))
+        _require_askable("shown", declared, fields_of(declared, "get")[1] or ())
     return tuple(sorted(declarations, key=lambda declared: declared.name))
 
 

@@ -61,7 +61,7 @@ class StreamAggregator(StreamReader):
         Another table, whose items `Items` declarations count, by its stream of new and old images: a `TableV2`, a
         `Table`, or an import with a stream ARN; an import by ARN may be of another account. Nothing is written to it.
         Default: `Items` lie in the table itself.
-    aggregates : sequence of Aggregate, Distinct, ActiveMembers, Percentiles or Extremes, optional
+    aggregates : sequence of Aggregate, Distinct, ActiveMembers, Percentiles, Extremes or Ranks, optional
         Aggregates to keep current; `add_aggregate` and `WindowedCounter` add more. Default: none.
     service_name : str, optional
         Name in logs, and the ``service`` dimension of metrics. Default: the stack's name and the path in it.
@@ -169,7 +169,7 @@ class StreamAggregator(StreamReader):
             check_at_synth(self, find_problem)
 
     def add_aggregate(self, *aggregates: Declarable) -> None:
-        """Declare more aggregates of the table: `Aggregate`, `Distinct`, `ActiveMembers`, `Percentiles`, `Extremes`."""
+        """Declare more: `Aggregate`, `Distinct`, `ActiveMembers`, `Percentiles`, `Extremes`, `Ranks`."""
         _require_aggregates(aggregates)
         self._declarations.add(declarations=aggregates)
 
@@ -417,7 +417,7 @@ def _arn_of(table: dynamodb.ITable) -> str:
 
 
 def _require_aggregates(aggregates: object) -> None:
-    kinds = "a list of Aggregate, Distinct, ActiveMembers, Percentiles or Extremes"
+    kinds = "a list of Aggregate, Distinct, ActiveMembers, Percentiles, Extremes or Ranks"
     require_list("aggregates", aggregates, Aggregate | Composite, f"{kinds}; declare a Window with WindowedCounter")
 
 

@@ -21,7 +21,7 @@ from counters_cli.output import group_text, number, span, stamp
 from counters_cli.session import Exit, Session, command
 from counters_lambda.http_api.resources import answer
 from dynamodb_counters._counters import Counters
-from dynamodb_counters._declarations.composites import MEMBERS, group_fields
+from dynamodb_counters._declarations.composites import MEMBERS, digit_of, group_fields
 from dynamodb_counters._fold.layouts import ItemLayout, group_of_item
 from dynamodb_counters._items.schema import TYPE
 from dynamodb_counters._reads.question import Question
@@ -168,7 +168,7 @@ class ChangedCounts:
         self._streams, self._next = streams, streams.get_shard_iterator(**request)["ShardIterator"]
 
     def new(self) -> Iterator[dict[str, Any]]:
-        """Answer as `counters get` does: what counts by time, over the last 24 hours."""
+        """Answer as `counters get` does: what counts by time, over the last 24 hours; of ranks, the first one."""
         table, questions = self._counters._table, dict[Any, Question]()
         items, records = list[Any](), None
         while records != []:
@@ -179,12 +179,12 @@ class ChangedCounts:
         declared = {declaration.name: declaration for declaration in registered}
         for item in items:
             name = item.get(TYPE, {}).get("S", "")
-            if name.endswith(MEMBERS) or (declaration := declared.get(name)) is None:
+            if name.endswith(MEMBERS) or (declaration := declared.get(name)) is None or digit_of(declaration):
                 continue
             for image in ItemLayout(declaration).images(item):
                 if (group := group_of_item(declaration, image)) is not None:
                     texts = dict(zip(declaration.fields, group, strict=False))
                     values = {field: texts[field] for field in group_fields(declaration)}
-                    question = Question(now=table.clock(), declared=declaration, values=values, consistent=True)
+                    question = Question(now=table.clock(), declared=declaration, values=values, rank=1, consistent=True)
                     questions[name, *values.values()] = question
         return (answer(self._counters, question) for question in questions.values())

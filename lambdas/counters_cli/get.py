@@ -20,15 +20,14 @@ from dynamodb_counters._declarations import TimeWeighted, Window
 from dynamodb_counters._declarations.measures import DIVISION
 from dynamodb_counters._items.schema import CROSSING_PREFIX
 from dynamodb_counters._reads.events import explain as explain_question
-from dynamodb_counters._reads.question import MAX_LIMIT, ORDERS, SPAN, Position, Question, options_of
+from dynamodb_counters._reads.question import MAX_LIMIT, OPTIONS, ORDERS, SPAN, Position, Question, options_of
 from dynamodb_counters._registry import threshold_name
 
 _GROUP: Final = {"name": "NAME", "group": "[FIELD=VALUE]…"}
-_OF_ALL_KINDS: Final = ("aggregate", "window", "active", "distribution", "extremes", "complete")
-_OPTIONS: Final = (*SPAN, "step", "rolling", "tz", "anchor", "p", "order", "limit", "next", "scan", "consistent")
+_OF_ALL_KINDS: Final = ("aggregate", "window", "active", "distribution", "extremes", "ranks", "complete")
 
 
-@command(*_OPTIONS, "top", "all_pages", **_GROUP)
+@command(*OPTIONS, "top", "all_pages", **_GROUP)
 def get(session: Session, name: str, group: Sequence[str], *, top: bool, all_pages: bool, **choices: Any) -> None:
     """Read one group of NAME; what counts by time, over a span of it, or with --step or --rolling step by step.
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dynamodb_counters._declarations import Declarable
     from dynamodb_counters._declarations.aggregates import Aggregate, Counter, Ranking, Window
     from dynamodb_counters._declarations.composites import ActiveMembers, Distinct, Extremes, Percentiles, Threshold
+    from dynamodb_counters._declarations.composites import Ranks as Ranks
     from dynamodb_counters._declarations.event_attributes import Attribute
     from dynamodb_counters._declarations.groups import Group
     from dynamodb_counters._declarations.measures import Average, Count, Histogram, Sum, TimeWeighted
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from dynamodb_counters._reads.events import Explanation, Line
     from dynamodb_counters._reads.group_reads import Distribution as Distribution
     from dynamodb_counters._reads.group_reads import Extreme
+    from dynamodb_counters._reads.rank_reads import RangeCount, Rank
     from dynamodb_counters._reads.span_reads import Integral, WindowCount, WindowReader
     from dynamodb_counters._writes.direct_counts import Leases as Leases
     from dynamodb_counters._writes.outcomes import Outcome, Outcomes, OutcomeStatus
@@ -41,19 +43,20 @@ if TYPE_CHECKING:
 __all__ = ["ActiveMembers", "Aggregate", "Attr", "Attribute", "Average", "Condition", "Count", "Counter", "Counters"]
 __all__ += ["CountersError", "Declaration", "Distinct", "Distribution", "Erased", "Event", "Explanation", "Extreme"]
 __all__ += ["Extremes", "Group", "Histogram", "Integral", "InvalidArgumentError", "Items", "Leases", "Line", "Outcome"]
-__all__ += ["OutcomeStatus", "Outcomes", "Packed", "Percentiles", "Quarantined", "Quota", "Ranking"]
-__all__ += ["RejectedEventError", "Sum", "TableKeys", "Threshold", "TimeWeighted", "UnavailableError", "UncountedError"]
-__all__ += ["Window", "WindowCount", "WindowReader"]
+__all__ += ["OutcomeStatus", "Outcomes", "Packed", "Percentiles", "Quarantined", "Quota", "RangeCount", "Rank"]
+__all__ += ["Ranking", "Ranks", "RejectedEventError", "Sum", "TableKeys", "Threshold", "TimeWeighted"]
+__all__ += ["UnavailableError", "UncountedError", "Window", "WindowCount", "WindowReader"]
 
 _NAMES = {
     "_counters": "Counters",
     "_declarations": "ActiveMembers Aggregate Attribute Average Count Counter Declaration Distinct Event Extremes "
-    "Histogram Items Packed Percentiles Quota Ranking Sum TableKeys Threshold TimeWeighted Window",
+    "Histogram Items Packed Percentiles Quota Ranking Ranks Sum TableKeys Threshold TimeWeighted Window",
     "_declarations.groups": "Group",
     "_erasure": "Erased",
     "_items.conditions": "Attr Condition",
     "_reads.events": "Explanation Line",
     "_reads.group_reads": "Distribution Extreme",
+    "_reads.rank_reads": "RangeCount Rank",
     "_reads.span_reads": "Integral WindowCount WindowReader",
     "_quarantine": "Quarantined",
     "_writes.outcomes": "Outcome Outcomes OutcomeStatus",

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from dynamodb_counters import _quarantine as quarantine
 from dynamodb_counters._declarations import Aggregate, Counter, Declarable, Distinct, Event, Quota, Window
 from dynamodb_counters._declarations.checks import require_bool, require_count
-from dynamodb_counters._declarations.composites import ActiveMembers, Extremes, Percentiles, require_declaration
+from dynamodb_counters._declarations.composites import ActiveMembers, Extremes, Percentiles, Ranks, require_declaration
 from dynamodb_counters._declarations.groups import Given, given
 from dynamodb_counters._erasure import CountsOfErased, Erased, Eraser
 from dynamodb_counters._quarantine import Quarantined
 from dynamodb_counters._reads.events import LINES, EventReads, Explanation, explain
 from dynamodb_counters._reads.question import Question
+from dynamodb_counters._reads.rank_reads import RankReads
 from dynamodb_counters._table import Table, make_client
 from dynamodb_counters._writes import accept, direct_counts
 from dynamodb_counters._writes.direct_counts import Amount, Leases
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 
-class Counters(EventReads):
+class Counters(EventReads, RankReads):
     """Events and counts of one table.
 
     Groups are named by keyword, a str or number per field; or in one mapping, as the second argument, where a field is
@@ -184,7 +185,7 @@ class Counters(EventReads):
 
     def explain(
         self,
-        declaration: Aggregate | Window | Distinct | Percentiles | Extremes | ActiveMembers,
+        declaration: Aggregate | Window | Distinct | Percentiles | Extremes | ActiveMembers | Ranks,
         values: Given = None,
         /,
         *,
@@ -200,7 +201,7 @@ class Counters(EventReads):
 
         Parameters
         ----------
-        declaration : Aggregate, Window, Distinct, Percentiles, Extremes or ActiveMembers
+        declaration : Aggregate, Window, Distinct, Percentiles, Extremes, ActiveMembers or Ranks
         start, end : datetime, optional
             The interval of a window, as in its `between`. Default: 24 hours up to now, or 7 units if those are longer.
         scan : bool, optional

@@ -18,7 +18,7 @@ from dynamodb_counters._declarations import (
     Window,
     flatten,
 )
-from dynamodb_counters._declarations.composites import ActiveMembers, Distinct, Extremes, Percentiles
+from dynamodb_counters._declarations.composites import ActiveMembers, Distinct, Extremes, Percentiles, Ranks, digit_of
 
 VIEW: Final = Event("view", pk="CUSTOMER#{customer}", sk="VIEW#{time}#{url}#{clientId}", retention=timedelta(days=7))
 HIT: Final = Event("hit", pk="HIT#{customer}", sk="T#{time}#{clientId}", packed=Packed("time", chunk_bytes=2048))
@@ -47,6 +47,7 @@ DECLARATIONS: Final[tuple[Declaration, ...]] = flatten(
         Percentiles("sizes", VIEW, by="customer", attribute="bytes"),
         Percentiles("hourly", VIEW, by="customer", attribute="bytes", error=0.1, time="time"),
         Extremes("largest", VIEW, by="customer", attribute="bytes", show="url"),
+        Ranks("board", VIEW, by="customer", score="bytes", least=0, most=10**9),
         Window(
             "quarter",
             VIEW,
@@ -63,5 +64,6 @@ DECLARATIONS: Final[tuple[Declaration, ...]] = flatten(
 )
 """All count the same event, so that one that is malformed for any of them would be quarantined."""
 
-SERVED: Final = (*(level for level in DECLARATIONS if isinstance(level, Window) or not level._longest), VIEW, HIT)
+_WHOLE: Final = [level for level in DECLARATIONS if not digit_of(level)]
+SERVED: Final = (*(level for level in _WHOLE if isinstance(level, Window) or not level._longest), VIEW, HIT)
 FIELDS: Final = ("customer", "url", "time", "clientId", "tags[]", "time:day")

@@ -150,6 +150,8 @@ class Stranger:
             "p": lambda: self._rng.choice(["0.5", "0.5,0.95,1", "2", "0.5,"]),
             "order": lambda: self._rng.choice(["largest", "smallest", "first"]),
             "limit": lambda: str(self._rng.choice([1, 10, 100, 1000, 1001])),
+            **dict.fromkeys(("score", "low", "high"), lambda: self._rng.choice(["0", "500", "1000", "1e3", "-1"])),
+            "rank": lambda: self._rng.choice(["1", "7", "0"]),
             "next": self._token,
             "consistent": lambda: self._rng.choice(["true", "false"]),
             "start": lambda: self._rng.choice(["2026-09-20T00:00:00Z", "1970-01-01T00:00:00Z"]),

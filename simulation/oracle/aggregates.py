@@ -6,6 +6,7 @@ import operator
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -38,6 +39,10 @@ _SHOWN: Final = {60: 16, 3600: 13, 86_400: 10}
 """Characters of a time."""
 
 
+class OutOfRangeError(ValueError):
+    """A score that has no digits."""
+
+
 def added(declaration: Aggregate | Window, row: Row, created: float | None = None) -> Counted:
     """Return what a row adds to which groups; one of `UNCOUNTABLE` is raised if it cannot be counted, or not yet."""
     literal = isinstance(declaration.source, Aggregate)
@@ -63,12 +68,12 @@ def added_by_groups(declaration: Aggregate, groups: Groups) -> list[tuple[Group,
     source: Any = declaration.source
     if source._longest:
         return [((), *pair) for pair in _gaps(source, groups)]
-    return [
-        (below, *pair)
-        for below, parts in groups.items()
-        if any(parts.values())
-        for pair in added(declaration, row_of(source, below, parts))
-    ]
+    result: list[tuple[Group, Group, Parts]] = []
+    for below, parts in groups.items():
+        if any(parts.values()):
+            with suppress(OutOfRangeError):  # It waits in quarantine.
+                result += [(below, *pair) for pair in added(declaration, row_of(source, below, parts))]
+    return result
 
 
 def row_of(aggregate: Aggregate, group: Group, parts: Parts) -> Row:
@@ -166,7 +171,7 @@ def _groups(names: Iterable[str], row: Row, literal: bool) -> list[Group]:
     for name in names:
         if name.endswith("[]") and not literal:
             choices.append(sorted({text(member) for member in _find(row, name[:-2], literal)}))
-        elif literal:
+        elif literal and not re.search(r":(digit|above)\d", name):
             choices.append([text(row[name])])
         else:
             choices.append([_derived(row, name)])
@@ -193,7 +198,33 @@ def _derived(row: Row, field: str) -> str:
         number = Decimal(value).normalize()
         assert number > 0
         return f"p{130 + number.adjusted():03d}{''.join(map(str, number.as_tuple().digits))}"
-    return _moment(value, how)
+    return _digits(Fraction(value), how) if how.startswith(("digit", "above")) else _moment(value, how)
+
+
+def _digits(score: Fraction, how: str) -> str:
+    """Return two decimal digits of how far a score is above the least, or all before: cut out of its text."""
+    match = re.fullmatch(r"(digit|above)(\d)\.(m?\d+)\.(m?\d+)\.(\d)", how)
+    assert match is not None
+    least, most = (int(bound.replace("m", "-")) for bound in match.group(3, 4))
+    steps = score * 10 ** int(match[2])
+    if steps.denominator > 1 or not least <= steps <= most:
+        raise OutOfRangeError(how)
+    digits = f"{int(steps) - least:040d}"
+    end = len(digits) - 2 * int(match[5])
+    return digits[end - 2 : end] if match[1] == "digit" else digits[: end - 2].lstrip("0") or "0"
+
+
+def scores(leaf: Aggregate, groups: Groups) -> dict[Group, dict[Decimal, int]]:
+    """Return how many members have each score, by board, from the groups that the last digits are."""
+    names = fields(leaf)
+    width = len(names) - (2 if ":above" in names[-2:][0] else 1)
+    match = re.search(r":digit(\d)\.(m?\d+)\.", names[-1])
+    assert match is not None
+    boards = defaultdict[Group, dict[Decimal, int]](dict)
+    for group, parts in groups.items():
+        score = Decimal(int("".join(group[width:])) + int(match[2].replace("m", "-"))).scaleb(-int(match[1]))
+        boards[group[:width]][score] = int(parts["members"])
+    return boards
 
 
 def _bin(value: Decimal, error: Decimal) -> str:

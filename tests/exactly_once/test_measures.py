@@ -1,4 +1,4 @@
-"""Active members, levels, percentiles and extremes: right whatever is delivered, corrected or repaired."""
+"""Active members, levels, percentiles, extremes and ranks: right whatever is delivered, corrected or repaired."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal, localcontext
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -18,6 +18,7 @@ import pytest
 from dynamodb_counters import (
     ActiveMembers,
     Aggregate,
+    Attr,
     Average,
     Count,
     Counters,
@@ -28,17 +29,29 @@ from dynamodb_counters import (
     Histogram,
     Packed,
     Percentiles,
+    Rank,
     Ranking,
+    Ranks,
     Sum,
     TimeWeighted,
     Window,
 )
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._items.conversions import format_number
-from dynamodb_counters._items.keys import LogBins, expected_text, ordered_text, value_of
+from dynamodb_counters._items.keys import (
+    LogBins,
+    Scale,
+    derivation,
+    expected_text,
+    ordered_text,
+    parts_of,
+    scale_of,
+    value_of,
+)
 from dynamodb_counters._items.schema import PAGE_PREFIX, item_bytes, write_units
 from dynamodb_counters._reads.question import ORDERS
-from dynamodb_counters.errors import InvalidArgumentError
+from dynamodb_counters._reads.rank_reads import Board
+from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
 from simulation.counters_in_memory import CountersInMemory, Faults, counters_in_memory
 from simulation.night import scaled
 from simulation.pairs.housekeeping import narrow_pages
@@ -371,18 +384,164 @@ def test_extremes_are_those_of_the_events_there_are(seed: int, source: Event) ->
         assert [(extreme.value, extreme.items, extreme.shown) for extreme in counters.extremes(sizes)] == expected
 
 
+def _standing(scores: Collection[Any], score: Any, order: str = "largest") -> tuple[Any, ...]:
+    before = sum(other > score if order == "largest" else other < score for other in scores)
+    return before + 1, len(scores), score, [*scores].count(score)
+
+
+def _found(rank: Rank) -> tuple[Any, ...]:
+    assert rank.complete
+    return rank.rank, rank.of, rank.score, rank.ties
+
+
+def _check_ranks(counters: Counters, board: Ranks, scores: Collection[Decimal], rng: random.Random, **of: Any) -> None:
+    """Compare ranks, scores at ranks and numbers between scores with all scores."""
+    step = Decimal(1).scaleb(-board.places)
+    some = sorted({*scores, *(score + step for score in scores if score < board.most), board.least, board.most})
+    for order in ORDERS:
+        for score in some:
+            assert _found(counters.rank(board, of, score=score, order=order)) == _standing(scores, score, order)
+        for number, score in enumerate(sorted(scores, reverse=order == "largest"), 1):
+            assert _found(counters.at(board, of, rank=number, order=order)) == _standing(scores, score, order)
+        assert _found(counters.at(board, of, rank=len(scores) + 1, order=order)) == (None, len(scores), None, 0)
+    for _ in range(30):
+        low, high = sorted(rng.choices(some, k=2))
+        between = counters.between(board, of, low=low, high=high)
+        assert (between.count, between.of) == (sum(low <= score <= high for score in scores), len(scores))
+
+
+_CLIENTS: Final = [f"c{number}" for number in range(12)]
+_TWICE: Final = Attr("views").ge(2)
+
+
+@OF_EACH_SOURCE
+@SEEDS
+def test_ranks_are_those_of_the_scores_there_are(seed: int, source: Event) -> None:
+    rng = random.Random(seed)
+    site = Ranks("site", source, score="bytes", least=-50, most=49)
+    pages = Ranks("pages", source, by="url", score="ms", places=2, least=Decimal("-99.5"), most=20_000)
+    # The members are groups with items of their own, or in pages.
+    of_members: dict[str, Any] = {"by": ("url", "client"), "pages": source is PACKED}
+    points = Aggregate("points", source, **of_members, points=Sum("ms"), views=Count())
+    board = Ranks("board", points, by="url", score="points", places=1, least=-(10**6), most=10**6, where=_TWICE)
+
+    def draw(key: str) -> dict[str, Any]:
+        ms = rng.choice((Decimal(rng.randrange(-50, 50)), Decimal(0), Decimal(rng.randrange(-500, 490)) / 10))
+        return _event(key, url=rng.choice("ab"), client=rng.choice(_CLIENTS), ms=ms, bytes=int(ms))
+
+    def choose(current: Events) -> list[str]:
+        """All events of some members go."""
+        return [key for key in sorted(current) if current[key]["client"] in ("c0", "c1") or rng.random() < 0.1]
+
+    with counters_in_memory([points, site, pages, board], now=NOW, seed=seed, faults=FAULTS) as counters:
+        events = _churn(counters, source, rng, draw, choose)
+        _check_ranks(counters, site, [event["bytes"] for event in events], rng)
+        for url in "ab":
+            own = [event for event in events if event["url"] == url]
+            _check_ranks(counters, pages, [event["ms"] for event in own], rng, url=url)
+            of_client = {client: [event["ms"] for event in own if event["client"] == client] for client in _CLIENTS}
+            members = {client: Decimal(sum(ms)) for client, ms in of_client.items() if len(ms) >= 2}
+            _check_ranks(counters, board, members.values(), rng, url=url)
+            for client in (*_CLIENTS, "nobody"):
+                rank = _found(counters.rank(board, url=url, client=client))
+                nobody = (None, len(members), None, 0)
+                assert rank == (_standing(members.values(), members[client]) if client in members else nobody), client
+
+
+def test_a_score_out_of_range_waits_for_its_ranks_alone() -> None:
+    points = Aggregate("points", ONCE, by="client", points=Sum("bytes"))
+    board = Ranks("board", points, score="points", least=5, most=250)
+    world = World(points, board)
+
+    def ranks(**added: Any) -> list[int | None]:
+        number = len(world.records())
+        world.accept(ONCE, *({"id": f"{client}{number}", "client": client, "bytes": added[client]} for client in added))
+        world.settle()
+        return [world.counters.rank(board, client=client).rank for client in "abcd"]
+
+    assert ranks(a=5, b=250, c=4, d=Decimal("9.5")) == [2, 1, None, None]
+    assert [world.counters.get(points, client=client)["points"] for client in "abcd"] == [5, 250, 4, Decimal("9.5")]
+    words = "is none of 5 to 250 with at most 0 decimal places"
+    reasons = {f"board: {ms} {words}; board-1: {ms} {words}" for ms in ("4", "9.5")}
+    assert {entry.reason for entry in world.counters.quarantined()} == reasons
+    assert ranks(a=-1, b=-1, c=4, d=Decimal("0.5")) == [None, 1, 3, 2]
+    # Entries of what is out of range no more cancel each other.
+    for entry in world.counters.quarantined():
+        world.counters.redrive(entry)
+    assert ranks() == [None, 1, 3, 2]
+    assert ranks(a=1) == [4, 1, 3, 2]
+
+
+def test_a_rank_is_found_while_a_page_lacks_what_the_one_above_has() -> None:
+    board = Ranks("board", ONCE, score="bytes", least=0, most=99_999)
+    world = World(board)
+    world.accept(ONCE, *({"id": f"{number}", "bytes": number} for number in (7, 123, 45_678, 45_699)))
+    world.settle()
+    for name, found in {"board": (1, 2, 45_600, 0), "board-1": (1, 2, 40_000, 0)}.items():
+        world.delete(next(item for item in world.items(name) if "#456#" in str(item["sk"]) or name == "board-1"))
+        assert _found(world.counters.at(board, rank=2)) == found
+    page = object.__new__(Board)  # One that lacks a member that the page above has.
+    page._table, page.digits, page.pages = world.counters._table, range(2), {(1, 0): {3: 3}, (0, 3): {5: 1, 8: 1}}
+    assert [page.units_at(rank, "largest") for rank in (1, 2, 3)] == [308, 305, 305]
+
+
+@pytest.mark.parametrize("writes", range(1, 8))
+def test_no_rank_is_below_one_or_above_the_last_while_pages_differ(writes: int) -> None:
+    board = Ranks("board", ONCE, score="bytes", least=0, most=9_999)
+    world = World(board)
+    world.accept(ONCE, *({"id": f"{number}", "bytes": score} for number, score in enumerate((150, 150, 150, 40))))
+    world.settle()
+    before = len(world.records())
+    for number in range(4):
+        world.counters.retract(ONCE, {"id": f"{number}"})
+    world.kill(world.records()[before:], writes, after=True)
+    for order, score in product(ORDERS, (0, 40, 150, 9_999)):
+        rank, of, _, ties = _found(world.reader().rank(board, score=score, order=order))
+        assert rank is not None
+        assert 1 <= rank <= of + (ties == 0)
+    for low, high in ((0, 9_999), (45, 120), (41, 150), (150, 150)):
+        between = world.reader().between(board, low=low, high=high)
+        assert 0 <= between.count <= between.of
+
+
+@pytest.mark.parametrize(
+    ("places", "least", "most"), [(0, 0, 99), (0, -5, 10**9), (2, -123, 10**12 - 124), (9, 7, 107)]
+)
+def test_the_digits_of_a_score_are_how_far_it_is_above_the_least(places: int, least: int, most: int) -> None:
+    scale, rng = Scale(places, least, most), random.Random(1)
+    for units in (0, most - least, *(rng.randrange(most - least) for _ in range(50))):
+        score, digits = scale.number_of(units), ""
+        for level in range(scale.levels):
+            fields = scale.fields("ms", level)
+            derived = [derivation(parts_of(field)[1]) for field in fields]
+            *above, digit = [how.text({"N": format_number(score)}) for how in derived if how is not None]
+            assert [expected_text(*pair) for pair in zip(fields, (*above, digit), strict=True)] == [None] * len(fields)
+            assert {scale_of(field) for field in fields} == {(scale, level)}
+            digits = f"{digit}{digits}"
+            assert int(f"{above[0] if above else ''}{digits}") == units
+        assert Decimal(score) == Decimal(least + units).scaleb(-places)
+    assert expected_text(f"ms:digit{places}.0.99.0", "7") == "two digits such as '07'"
+    assert expected_text(f"ms:above{places}.0.9999.0", "07") == "the digits above, such as '12'"
+    for number in (scale.number_of(-1), scale.number_of(most - least + 1), scale.number_of(0) + Decimal("1E-12")):
+        with pytest.raises(MalformedImageError, match="is none of"):
+            scale.units_of(number)
+
+
 SEEN = (
     Percentiles("sizes", ONCE, by="url", attribute="bytes"),
     Percentiles("hourly", ONCE, by="url", attribute="bytes", time="at"),
     ActiveMembers("users", ONCE, by="url", member="client", time="at", longest=timedelta(days=186)),
     Window("level", ONCE, by="url", time="at", measure=TimeWeighted("bytes"), future_tolerance=None),
     Extremes("latest", ONCE, by="url", attribute="at", show="client"),
+    POINTS := Aggregate("points", ONCE, by=("url", "client"), points=Sum("bytes")),
+    Ranks("board", POINTS, by="url", score="points", least=0, most=9999),
+    Ranks("ranks", ONCE, by="url", score="bytes", least=0, most=100),
 )
 FRIDAY = datetime(2026, 11, 20, tzinfo=UTC)
 
 
 def _read(world: World, url: str) -> list[Any]:
-    sizes, hourly, users, level, latest = SEEN
+    sizes, hourly, users, level, latest, _, *ranks = SEEN
     counters, end = world.counters, FRIDAY + timedelta(days=60)
     return [
         counters.get(sizes, url=url).bins,
@@ -390,6 +549,8 @@ def _read(world: World, url: str) -> list[Any]:
         [span.count for span in counters.window(users, url=url).rolling(FRIDAY, end, timedelta(days=30))],
         counters.window(level, url=url).integral(FRIDAY, end).value,
         [extreme.value for extreme in counters.extremes(latest, url=url, count=100)],
+        [_found(counters.at(board, url=url, rank=number)) for board in ranks for number in range(1, 31)],
+        [counters.rank(ranks[0], url=url, client=f"c{number}").score for number in range(5)],
     ]
 
 
@@ -403,7 +564,9 @@ def test_numbers_that_a_measure_lacks_are_found_and_repaired(name: str) -> None:
     world.settle()
     world.settle()
     before = [_read(world, url) for url in "ab"]
-    world.delete((min if name == "users-members" else max)(world.items(name), key=lambda item: str(item["sk"]["S"])))
+    # Pages of scores that are gone count 0.
+    items = [item for item in world.items(name) if {item[key]["N"] for key in item if key[0] == "="} != {"0"}]
+    world.delete((min if name == "users-members" else max)(items, key=lambda item: str(item["sk"]["S"])))
     world.settle()
     assert [_read(world, url) for url in "ab"] != before
     for _ in range(3):
@@ -469,6 +632,10 @@ def _rolling(counters: Counters, declared: ActiveMembers) -> Any:
     return [[span.count for span in users.rolling(BEGIN, END, length * DAY)] for length in (1, 2, 3)]
 
 
+def _boards(counters: Counters, declared: Ranks) -> Any:
+    return [_found(counters.at(declared, shop="a", rank=number)) for number in range(1, 7)]
+
+
 def _level_of(window: Any) -> Any:
     integral = window.integral(BEGIN, END)
     return integral.value, integral.closing
@@ -486,6 +653,7 @@ MEASURES: Final = {
     "Percentiles": _of(Percentiles, lambda counters, part: dict(counters.get(part, shop="a").bins), attribute="amount"),
     "ActiveMembers": _of(ActiveMembers, _rolling, member="buyer", time="at", longest=3 * DAY),
     "Extremes": _of(Extremes, _extremes, attribute="amount", show="id"),
+    "Ranks": _of(Ranks, _boards, score="amount", least=0, most=9999),
 }
 
 

@@ -21,7 +21,7 @@ from aws_cdk import Stack, aws_lambda
 from moto import mock_aws
 
 import dynamodb_counters
-from dynamodb_counters import ActiveMembers, Aggregate, Counters, Distinct, Extremes, Percentiles, Window
+from dynamodb_counters import ActiveMembers, Aggregate, Counters, Distinct, Extremes, Percentiles, Ranks, Window
 from dynamodb_counters._declarations import flatten
 from simulation.counters_in_memory import CountersInMemory, Faults
 from tests.integration.waiting import execute
@@ -80,7 +80,7 @@ PAGES = {
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 """The time on all pages."""
 
-_COUNTED = (ActiveMembers, Aggregate, Distinct, Extremes, Percentiles, Window)
+_COUNTED = (ActiveMembers, Aggregate, Distinct, Extremes, Percentiles, Ranks, Window)
 _DECLARATIONS = {*(kind.__name__ for kind in _COUNTED), "Counter", "Event", "Items", "TableKeys"}
 
 

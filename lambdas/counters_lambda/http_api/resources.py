@@ -25,7 +25,8 @@ from dynamodb_counters._declarations.groups import Group
 from dynamodb_counters._items.conversions import event_seconds
 from dynamodb_counters._reads import question as questions
 from dynamodb_counters._reads.group_reads import Distribution, Extreme, list_groups, read_distribution, read_extremes
-from dynamodb_counters._reads.question import ORDERS, SHARES, Position, Question, fields_of, kind_of
+from dynamodb_counters._reads.question import ORDERS, SHARES, Position, Question, fields_of, kind_of, limits_of
+from dynamodb_counters._reads.rank_reads import RangeCount, Rank, read_ranks
 from dynamodb_counters._reads.span_reads import WindowCount, queries_of, read_spans
 from dynamodb_counters._tiers import read_cost, utc
 from dynamodb_counters.errors import InvalidArgumentError
@@ -91,7 +92,7 @@ class CountResources:
             what = "counts" if resource in ("get", "batch") else resource
             detail = f"no {what} {name!r:.120}; available: {', '.join(served) or 'none'}"
             raise ProblemError(detail, HTTPStatus.NOT_FOUND)
-        if unbound := bound.keys() - {*(fields_of(served[name], resource)[1] or ())}:
+        if unbound := bound.keys() - {*limits_of(served[name], resource)}:
             detail = f"{min(unbound)!r}, which the caller's claim decides, is no parameter here"
             raise ProblemError(detail, HTTPStatus.FORBIDDEN)
         return served[name]
@@ -156,6 +157,10 @@ def _extremes(counters: Counters, question: Question) -> Document:
     return {"extremes": declared.name, "values": question.values, **ends}
 
 
+def _ranks(counters: Counters, question: Question) -> Document:
+    return {"ranks": question.declared.name, "values": question.values, **plain(read_ranks(counters._table, question))}
+
+
 def _events(counters: Counters, question: Question) -> Document:
     event = question.declared
     read = partial(counters.events, event, question.values, consistent=question.consistent)
@@ -200,7 +205,7 @@ def _page(counters: Counters, kind: str, entries: Entries, question: Question) -
     return {kind: page, "next": None}
 
 
-_READS: Final = {"get": _get, "top": _top, "extremes": _extremes, "events": _events, "packed": _events}
+_READS: Final = {"get": _get, "top": _top, "extremes": _extremes, "ranks": _ranks, "events": _events, "packed": _events}
 """By kind of declaration, or "top" of any: the read that answers; else one of counts by time or bin."""
 
 
@@ -232,7 +237,9 @@ def count_document(question: Question, answer: Document) -> Document:
     return {kind_of(question.declared).removesuffix("s"): question.declared.name, "values": question.values, **answer}
 
 
-def plain(result: Group | WindowCount | Distribution | Extreme, shares: Iterable[str] = SHARES) -> Document:
+def plain(
+    result: Group | WindowCount | Distribution | Extreme | Rank | RangeCount, shares: Iterable[str] = SHARES
+) -> Document:
     """Return a result by its names, moments as texts; of a distribution, its percentiles."""
     values = {field.name: getattr(result, field.name) for field in fields(result) if field.name != "bins"}
     if isinstance(result, Distribution):
@@ -253,6 +260,7 @@ _COMPLETE: Final = {"complete": {"type": "boolean", "description": "Whether all 
 _COUNT: Final = {"count": _NUMBER, **_COMPLETE}
 _SHARES: Final = {**_COUNT, "percentiles": {"type": "object", "additionalProperties": _NUMBER_OR_NULL}}
 _ENDS: Final = {"start": _TIME, "end": _TIME}
+_RANK: Final = dict.fromkeys(("rank", "score", "ties", "count"), _NUMBER)
 _MEASURES: Final = {Average: _NUMBER_OR_NULL, Histogram: {"type": "object", "additionalProperties": _NUMBER}}
 _COUNTS: Final[Mapping[str, Document]] = {
     "window": {**_COUNT, **_ENDS},
@@ -260,6 +268,7 @@ _COUNTS: Final[Mapping[str, Document]] = {
     "distributions": {**_SHARES, **_ENDS},
     "distribution": _SHARES,
     "extremes": {},
+    "ranks": {"of": _NUMBER, "as_of": _TIME, **_COMPLETE},
 }
 """By kind of declaration: the members of an answer, besides its values."""
 
@@ -310,11 +319,13 @@ def _responses(answer: Document) -> Document:
 def _answer(declared: Declaration | Event, resource: str) -> Document:
     if isinstance(declared, Event):
         return _object({"event": _TEXT, "events": _array(declared.json_schema), **_NEXT})
-    kind, values = kind_of(declared), {"values": _object(dict.fromkeys(group_fields(declared), _TEXT))}
+    kind, fields = kind_of(declared), dict.fromkeys(group_fields(declared), _TEXT)
+    of_member = {*(fields_of(declared, resource)[1] or ())} - fields.keys()
+    values = {"values": _object(fields, dict.fromkeys(sorted(of_member), _TEXT))}
     if kind in _COUNTS:
         counts = {"series": _array(_object(_COUNTS[kind]))} if resource == "series" else _COUNTS[kind]
         value = {"value": {"anyOf": [_NUMBER, _TIME]}, "items": _NUMBER, "shown": _TEXTS, **_COMPLETE}
-        ends = dict.fromkeys(ORDERS, _array(_object(value))) if kind == "extremes" else {}
+        ends = dict.fromkeys(ORDERS, _array(_object(value))) if kind == "extremes" else _RANK if kind == "ranks" else {}
         return _object({kind.replace("distributions", "distribution"): _TEXT, **values, **counts}, ends)
     assert isinstance(declared, Aggregate)
     measures = {name: _MEASURES.get(type(measure), _NUMBER) for name, measure in declared.measures.items()}

@@ -9,6 +9,7 @@ from dynamodb_counters._declarations.composites import (
     Distinct,
     Extremes,
     Percentiles,
+    Ranks,
     Threshold,
 )
 from dynamodb_counters._declarations.event_attributes import Attribute

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._items.conditions import LIST_MARK, Condition, is_plain
-from dynamodb_counters._items.keys import is_field, key_template, tier_of
+from dynamodb_counters._items.keys import is_field, key_template, scale_of, tier_of
 from dynamodb_counters._items.schema import MAX_PK_BYTES, MAX_SK_BYTES, QUARANTINE, RESERVED_PREFIX, is_reserved
 from dynamodb_counters._tiers import DAYS, HOURS, MINUTES, Tier
 from dynamodb_counters.errors import InvalidArgumentError
@@ -141,7 +141,7 @@ def field_names(argument: str, value: object, *, plain: bool = False) -> tuple[s
     if not isinstance(names, Sequence) or isinstance(names, bytes) or len({*map(repr, names)}) < len(names):
         raise InvalidArgumentError(argument, value, allowed)
     for name in names:
-        require(isinstance(name, str) and is_field(name), argument, name, allowed)
+        require(isinstance(name, str) and is_field(name) and not scale_of(name), argument, name, allowed)
         _require_field(argument, name, name, plain=plain)
     return tuple(names)
 

@@ -17,7 +17,7 @@ from dynamodb_counters._declarations.quotas import Quota
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.conditions import Attr, Condition
 from dynamodb_counters._items.conversions import Number, format_number
-from dynamodb_counters._items.keys import LEAST_ERROR, LOG, MOST_ERROR, ORDER, key_template, parts_of
+from dynamodb_counters._items.keys import LEAST_ERROR, LOG, MOST_ERROR, ORDER, Scale, key_template, parts_of, scale_of
 from dynamodb_counters._items.schema import MAX_SK_BYTES
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -27,6 +27,8 @@ MEMBERS: Final = "-members"  # End of the name of the aggregate that counts the 
 MOST_UNITS: Final = 372  # Of time in a member's page: all may change in one update, as of `MAX_ATTRIBUTES`.
 TIMED: Final = ("active", "distributions")  # Reads over spans of time.
 MOST_LEVELS: Final = 20  # Of a threshold.
+MOST_BOUND: Final = 10**18 - 1  # Of scores, in steps.
+MOST_STEPS: Final = 10**12  # From the least to the most score.
 EVENT_SOURCE: Final = "dynamodb-counters"  # By this and the next, events on EventBridge are known.
 DETAIL_TYPE: Final = "Threshold Crossed"
 
@@ -141,10 +143,13 @@ class Distinct(Composite):
 
 
 def with_parts(names: Iterable[str], declarations: Iterable[Aggregate | Window]) -> set[str]:
-    """Return names that a person gives, with what they mean: of a `Distinct` its members, too."""
-    sources = {part.name: part.source.name for part in declarations if isinstance(part.source, Aggregate)}
-    members = {name: f"{name}{MEMBERS}" for name in names}
-    return {*members} | {name for total, name in members.items() if sources.get(total) == name}
+    """Return names that a person gives with what they mean: of a `Distinct` its members, too, of `Ranks` all digits."""
+    result = {*names}
+    for part in declarations:
+        own, below = part.name, part.source.name if isinstance(part.source, Aggregate) else ""
+        result |= {below} if own in result and below == f"{own}{MEMBERS}" else set()
+        result |= {own} if (digit := digit_of(part)) and own.removesuffix(f"-{digit}") in result else set()
+    return result
 
 
 def _unit_field(declaration: Any) -> str:
@@ -279,6 +284,74 @@ class Percentiles(Grouped):
         return (self._part(self.name, **keys, values=Count(), pages=True, _shelved=len(shelf)),)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Ranks(Composite):
+    """Which rank each score has among any number of members, and which score has a rank: exact, by a few small reads.
+
+    Counts members by the digits of their scores, to the base of 100, in a page for all that follow the same digits: a
+    change of a score takes away from some pages and adds to others. Members with the same score share a rank.
+
+    Parameters
+    ----------
+    score : str
+        A number attribute; of an aggregate, a `Count` or `Sum` of its groups, which then are the members.
+    least, most : int or Decimal
+        The range of scores, both included: up to 10¹² steps. What is outside, or between steps, goes to quarantine.
+    places : int, optional
+        Decimal places that a score may have, 0 to 9. Default 0.
+    by : str or sequence of str, optional
+        As in `Aggregate`: the board. Default: one of all.
+    name, source, where, on_expiry, retention
+        As in `Aggregate`; a name has at most 62 characters.
+    """
+
+    by: Fields = ()
+    score: str
+    least: Number
+    most: Number
+    places: int = 0
+    retention: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        require_counting(self, Event, Items, Aggregate)
+        object.__setattr__(self, "by", checks.field_names("by", self.by))
+        self._require("score", "a number")
+        is_path = parts_of(*checks.field_names("score", self.score)) == (self.score.removesuffix("[]"), "", None)
+        require(is_path, "score", self.score, "an attribute that is not derived, in no list, and has no default")
+        if isinstance(self.source, Aggregate):
+            names = [name for name, measure in self.source.measures.items() if isinstance(measure, Count | Sum)]
+            require(self.score in names, "score", self.score, f"a Count or Sum of {self.source.name!r}")
+            require({*self.source.fields} - {*self.by}, "by", self.by, "less than all fields of a member")
+        checks.require_count("places", self.places, 9, least=0)
+        scale = self._scale
+        allowed = f"more than least, {self.least}, by less than 10^12 steps of the last decimal place"
+        require(0 < scale.most - scale.least < MOST_STEPS, "most", self.most, allowed)
+        _ = self._parts
+
+    @property
+    def _scale(self) -> Scale:
+        widest = Scale(self.places, -MOST_BOUND, MOST_BOUND)
+        return Scale(self.places, *(widest.given(name, getattr(self, name)) - MOST_BOUND for name in ("least", "most")))
+
+    @property
+    def _parts(self) -> tuple[Aggregate, ...]:
+        """An aggregate per digit, from the first one, which has none above, to the last one, of the own name."""
+        levels, own = reversed(range(self._scale.levels)), (self.name, self.by, self._scale, self.score)
+        return tuple([self._part(**level_keys(*own, level), members=Count(), pages=True) for level in levels])
+
+
+def digit_of(declaration: Aggregate | Window) -> int | None:
+    """Return how many digits come after the one that a declaration counts by; None if it counts by none."""
+    scaled = next(map(scale_of, declaration._sk_template.fields[-1:]), None)
+    return scaled and scaled[1]
+
+
+def level_keys(name: str, by: Sequence[str], scale: Scale, score: str, level: int) -> dict[str, Any]:
+    """Return the name and the keys of the aggregate that counts members by the digit of a level."""
+    name, fields = f"{name}-{level}" if level else name, scale.fields(score, level)
+    return {"name": name, "pk": named_key(name, by), "sk": named_key(name, fields), "_shelved": len(fields) - 1}
+
+
 @dataclass(frozen=True, slots=True)
 class Threshold:
     """Lines that a measure of a group crosses; each crossing is an event on EventBridge, once.
@@ -337,6 +410,7 @@ _ADVICE: Final[dict[type, tuple[str, str]]] = {
     Percentiles: ("Percentiles", "use get() or, with a `time`, window()"),
     ActiveMembers: ("ActiveMembers", "use window()"),
     Extremes: ("Extremes", "use extremes()"),
+    Ranks: ("Ranks", "use rank(), at() or between()"),
     Event: ("an Event", "declare an Aggregate over it, or use events()"),
     Items: ("Items", "declare an Aggregate over them"),
     Aggregate: ("an Aggregate", "use get()"),
@@ -350,6 +424,8 @@ def read_by(aggregate: Aggregate) -> str:
     source, derivations = aggregate.source, [parts_of(field)[1] for field in aggregate._sk_template.fields]
     if isinstance(source, Aggregate) and source._longest:
         return "active"
+    if digit_of(aggregate) == 0:
+        return "ranks"
     if any(name.startswith(LOG) for name in derivations):
         return "distributions" if aggregate._shelved else "distribution"
     return "extremes" if ORDER in derivations else "get"

@@ -390,7 +390,7 @@ class Vocabulary:
     def require_key(self, argument: str, names: Iterable[str], where: Where = None) -> None:
         """Refuse fields of a key that are no attributes, have no text, or may be missing."""
         for name in names:
-            path, derivation, default = (name, "", None) if self.literal else parts_of(name)
+            path, derivation, default = parts_of(name, literal=self.literal)
             kind: Kind = "a time" if is_time(derivation) else "a number"
             if derivation in ("", ORDER):
                 kind = "a string" if self.literal else "a string or number"

@@ -25,7 +25,7 @@ from dynamodb_counters._declarations.groups import Key, typed_key, values_of
 from dynamodb_counters._items import schema
 from dynamodb_counters._items.conditions import Image
 from dynamodb_counters._items.conversions import Number, escape, typed_number, unescape
-from dynamodb_counters._items.keys import is_hashed, tier_of
+from dynamodb_counters._items.keys import is_hashed, scale_of, tier_of
 from dynamodb_counters._items.schema import LEVEL, PK, SK, TYPE, VERSION, WRITE_UNIT_BYTES
 from dynamodb_counters._tiers import BY_LETTER, TOTAL, Tier
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
@@ -84,7 +84,9 @@ class PageLayout:
         self._prefix = f"{schema.PAGE_PREFIX}{self.name}#"
         self._own_indexes = [aggregate.fields.index(field) for field in self._sk.fields[self._shelved :]]
         self._longest, self._unit = aggregate._longest, tier_of(aggregate.fields[-1]) if aggregate._longest else None
-        self.is_whole = self._unit is not None  # A page never splits: what counts it looks at all groups together.
+        # A page never splits: what counts it looks at all groups together; or it has a group per digit.
+        digits = [*map(scale_of, self._sk.fields[self._shelved :])]
+        self.is_whole = self._unit is not None or (len(digits) == 1 and digits[0] is not None)
         self._marks = {aggregate._attributes[0]: _MARK}
         for index, name in enumerate(aggregate._attributes):
             self._marks.setdefault(name, chr(ord("a") + index) + _MARK)

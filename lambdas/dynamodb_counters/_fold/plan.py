@@ -340,7 +340,7 @@ class Plan:
             self._names.add(source.name)
             counted = Source()
             if isinstance(source, Aggregate):
-                counted.show = _as_source(source)
+                counted.show = as_source(source)
                 counted.pages = ActivePages(source) if source._longest else ItemLayout(source).pages
             [counted] = self._by_type.setdefault(source.name, (counted,))
             counted.programs.append(program)
@@ -396,7 +396,7 @@ def _of_items(items: Items) -> Source:
     return Source(conditions.compile_condition(items.where), show, ttl, TYPE in items.where._attributes)
 
 
-def _as_source(aggregate: Aggregate) -> Callable[[Image], Image | None]:
+def as_source(aggregate: Aggregate) -> Callable[[Image], Image | None]:
     """Show a group's item with every field and measure as an attribute; None if all measures are 0."""
     # So aggregates over groups depend on the groups there are, not on those there once were.
     templates = [(PK, aggregate._pk_template), (SK, aggregate._sk_template)]

@@ -77,7 +77,7 @@ def number_reader(path: str, *, literal: bool = False, default: Number | None = 
 
 def text_reader(field: str, *, literal: bool = False) -> Callable[[Image], str]:
     """Return a function that reads the text a string or number has in a key, or what is derived of it."""
-    path, name, default = (field, "", None) if literal else parts_of(field)
+    path, name, default = parts_of(field, literal=literal)
     find, derived = reader(path, literal=literal), derivation(name)
 
     def read_any(image: Image) -> str:

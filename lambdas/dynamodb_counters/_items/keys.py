@@ -1,8 +1,8 @@
 """Derived fields: texts that a field of a group makes of an attribute, as the marks after its path say. Pure.
 
 ``at:day`` is the day of a time and ``at:15m`` its quarter of an hour, ``status:class`` the class of a number such as
-2xx, ``ms:log0.01`` its bin, ``ms:order`` a text in its order; ``plan?none`` says which text stands for an attribute
-that is missing or null.
+2xx, ``ms:log0.01`` its bin, ``ms:order`` a text in its order, ``ms:digit…`` and ``ms:above…`` a digit of it and those
+before; ``plan?none`` says which text stands for an attribute that is missing or null.
 
 In a text in the order of numbers ``o`` is 0, ``p`` begins those above and ``n`` those below: then the exponent in three
 digits, from the least one up, and the digits; below 0 their complements and ``~``. A time is ``t`` and its UTC moment.
@@ -18,6 +18,7 @@ import hashlib
 import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Context, Decimal
 from functools import cache, lru_cache
@@ -58,6 +59,11 @@ _NEGATIVE: Final = "n"
 _NAME: Final = re.compile(rf"{_ZERO}|{_NEGATIVE}?(0|-?[1-9]\d{{0,5}})", re.ASCII)
 _EXACT: Final = Context(prec=40)
 
+DIGIT: Final = "digit"  # Begins the derivation of a digit of a number: places, least, most, and how many come after it.
+ABOVE: Final = "above"  # Likewise, of all digits before that.
+RADIX: Final = 100
+_SCALE: Final = re.compile(rf"({DIGIT}|{ABOVE})(\d)\.(m?)(\d{{1,18}})\.(m?)(\d{{1,18}})\.(\d)", re.ASCII)
+
 
 class LogBins:
     """The bins of a relative error."""
@@ -89,6 +95,58 @@ class LogBins:
 
 
 log_bins: Final = cache(LogBins)
+
+
+class Scale(NamedTuple):
+    """Numbers from `least` to `most` in units of so many decimal `places`, and their digits to the base of 100."""
+
+    places: int
+    least: int
+    most: int
+
+    @property
+    def levels(self) -> int:
+        """How many digits a number has."""
+        return next(level for level in range(1, 20) if RADIX**level > self.most - self.least)
+
+    def units_of(self, number: Number) -> int:
+        """Return by how many units a number is above the least; MalformedImageError if it is none of the scale's."""
+        units = conversions.EXACT.scaleb(Decimal(number), self.places)
+        if units != units.to_integral_value() or not self.least <= units <= self.most:
+            raise MalformedImageError(f"{number} is none of {self._words}")
+        return int(units) - self.least
+
+    def given(self, argument: str, number: Any) -> int:
+        """Return the units of a number that a call gives."""
+        if isinstance(number, int | Decimal) and not isinstance(number, bool):
+            with suppress(ArithmeticError, ValueError):  # A huge int has no text.
+                return self.units_of(number)
+        raise InvalidArgumentError(argument, number, f"an int or Decimal from {self._words}")
+
+    @property
+    def _words(self) -> str:
+        least, most = map(self.number_of, (0, self.most - self.least))
+        return f"{least} to {most} with at most {self.places} decimal places"
+
+    def number_of(self, units: int) -> Number:
+        return conversions.whole(_EXACT.scaleb(Decimal(self.least + units), -self.places))
+
+    def fields(self, attribute: str, level: int) -> list[str]:
+        """Return the fields that are all digits of an attribute above one, if there are some, and that one."""
+        bounds = [f"{bound}".replace("-", "m") for bound in (self.least, self.most)]
+        kinds = (DIGIT,) if level == self.levels - 1 else (ABOVE, DIGIT)
+        return [f"{attribute}{DERIVED_MARK}{kind}{self.places}.{'.'.join(bounds)}.{level}" for kind in kinds]
+
+
+def scale_of(field: str) -> tuple[Scale, int] | None:
+    """Return the scale of which a field is a digit, or the digits above, and its level; None of any other field."""
+    match = _SCALE.fullmatch(parts_of(field)[1])
+    if match is None:
+        return None
+    least, most = (int(digits) * (-1 if sign else 1) for sign, digits in (match.group(3, 4), match.group(5, 6)))
+    scale, level = Scale(int(match[2]), least, most), int(match[7])
+    is_own = least < most and level < scale.levels and field in scale.fields(parts_of(field)[0], level)
+    return (scale, level) if is_own else None
 
 
 def ordered_text(value: Mapping[str, Any]) -> str:
@@ -124,8 +182,13 @@ class Derivation(NamedTuple):
     words: str
 
 
-def parts_of(field: str) -> tuple[str, str, str | None]:
-    """Return the path of a field, the name of its derivation or "", and its default."""
+def parts_of(field: str, *, literal: bool = False) -> tuple[str, str, str | None]:
+    """Return the path of a field, the name of its derivation or "", and its default.
+
+    A `literal` field is an aggregate's own, whatever marks it has, or a digit of one of its measures.
+    """
+    if literal and not _SCALE.fullmatch(field.partition(DERIVED_MARK)[2]):
+        return field, "", None
     start, mark, default = field.partition(DEFAULT_MARK)
     path, _, derivation_name = start.partition(DERIVED_MARK)
     return path, derivation_name, default if mark else None
@@ -160,6 +223,8 @@ def derivation(name: str) -> Derivation | None:
         return Derivation(ordered_text, _TEXT.fullmatch, "a text in the order of numbers or times, such as 'p13112'")
     if name == "class":
         return Derivation(_class_of, _CLASS.fullmatch, "a class from '1xx' to '9xx'")
+    if name.startswith((DIGIT, ABOVE)):
+        return _of_digits(name)
     return _of_bins(name.removeprefix(LOG)) if name.startswith(LOG) else None
 
 
@@ -200,6 +265,21 @@ def _of_bins(error: str) -> Derivation | None:
         return bins.name_of(parse_number(value["N"]))
 
     return Derivation(text, _NAME.fullmatch, "a bin such as '277' or 'zero'")
+
+
+def _of_digits(name: str) -> Derivation | None:
+    if (scaled := scale_of(f"{DERIVED_MARK}{name}")) is None:
+        return None
+    (scale, level), is_digit = scaled, name.startswith(DIGIT)
+
+    def text(value: Mapping[str, Any]) -> str:
+        if "N" not in value:
+            raise MalformedImageError(f"{conversions.value_text(value)} is no number")
+        above, digit = divmod(scale.units_of(parse_number(value["N"])) // RADIX**level, RADIX)
+        return f"{digit:02}" if is_digit else str(above)
+
+    makes = re.compile(r"\d\d" if is_digit else r"0|[1-9]\d{0,18}", re.ASCII).fullmatch
+    return Derivation(text, makes, "two digits such as '07'" if is_digit else "the digits above, such as '12'")
 
 
 class KeyTemplate:

@@ -203,7 +203,7 @@ def explain(table: Table, question: Question, *, scan: bool, limit: int = LINES)
     """Explain the group that a question names as it is now; `scan` is whether the whole table may be read."""
     declared = question.declared
     if not isinstance(declared, Aggregate | Window) or isinstance(declared.source, Direct):
-        allowed = "an Aggregate of events or items, Window, Distinct, Percentiles, Extremes or ActiveMembers"
+        allowed = "an Aggregate of events or items, Window, Distinct, Percentiles, Extremes, ActiveMembers or Ranks"
         raise InvalidArgumentError("declaration", getattr(declared, "name", declared), allowed)
     span = [name for name in SPAN if getattr(question, name) is not None]
     if span and not isinstance(declared, Window):

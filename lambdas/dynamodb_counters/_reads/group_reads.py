@@ -34,9 +34,8 @@ from dynamodb_counters.errors import InvalidArgumentError
 Item: TypeAlias = Mapping[str, Any]
 Values: TypeAlias = Mapping[str, object]
 Lookup: TypeAlias = tuple[ItemLayout, GroupKey]
-Identity: TypeAlias = tuple[
-    str, str
-]  # The key of a group's item; of a group in a page, its digest after an empty text.
+Identity: TypeAlias = tuple[str, str]
+"""The key of a group's item; of a group in a page, its digest after an empty text."""
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
 _KEYS_PER_CALL: Final = 100

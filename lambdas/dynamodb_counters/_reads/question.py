@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
 
@@ -20,6 +21,7 @@ from dynamodb_counters._declarations import Aggregate, Declaration, Event, Windo
 from dynamodb_counters._declarations.checks import require_choice
 from dynamodb_counters._declarations.composites import TIMED, group_fields, longest_of, read_by, require_answerable
 from dynamodb_counters._declarations.groups import fields_text, require_values
+from dynamodb_counters._items.conversions import Number, whole
 from dynamodb_counters._items.schema import MAX_PK_BYTES, MAX_SK_BYTES
 from dynamodb_counters._tiers import DAY, FIRST_SECOND, LAST_SECOND, PERIODS, Interval, Period, seconds_of, utc
 from dynamodb_counters.errors import InvalidArgumentError
@@ -38,6 +40,7 @@ _OPTIONS: Final[Mapping[str, Names]] = {
     "distribution": ("p",),
     "distributions": (*SPAN, "p"),
     "extremes": ("order", "limit"),
+    "ranks": ("score", "rank", "low", "high", "order"),
     "events": _PAGE,
     "packed": (*SPAN, *_PAGE),
 }
@@ -47,8 +50,10 @@ MAX_DURATION: Final = timedelta(days=366)
 MAX_STEPS: Final = 200  # Of a series that a stranger may ask for.
 ORDERS: Final = get_args(Order)
 SHARES: Final = ("0.5", "0.9", "0.95", "0.99", "1")
+_NUMBER: Final = r"-?[0-9]{1,30}(\.[0-9]{1,9})?"
 _SHARES: Final = r"(0(\.[0-9]{1,6})?|1)(,(0(\.[0-9]{1,6})?|1)){0,19}"
 MAX_LIMIT: Final = 1000
+MAX_RANK: Final = 999_999_999
 _LIMIT: Final = 100  # What is listed by default.
 _RANKED: Final = 10  # Of leaderboards and extremes.
 _STEPS: Final = (_tiers.MINUTE, _tiers.HOUR, DAY, 7 * DAY, 28 * DAY)
@@ -113,6 +118,12 @@ def _integer(maximum: int, expected: str) -> Callable[[str, str], int]:
     return parse
 
 
+def _number(name: str, text: str) -> Number:
+    if not re.fullmatch(_NUMBER, text, re.ASCII):
+        raise InvalidArgumentError(name, text, "a number such as 1200 or -0.5")
+    return whole(Decimal(text))
+
+
 def _shares(name: str, text: str) -> Names:
     if not re.fullmatch(_SHARES, text, re.ASCII):
         raise InvalidArgumentError(name, text, "up to 20 numbers from 0 to 1, such as 0.5,0.95")
@@ -134,6 +145,9 @@ _STEP: Final = {"pattern": f"^({_DURATION}|{'|'.join(PERIODS)})$"}
 _DAY: Final = {"type": "integer", "minimum": 1, "maximum": 31}
 _TZ: Final = ("Time zone, such as Europe/Berlin; default: the window's, or UTC", lambda _, text: _tiers.time_zone(text))
 _ANCHOR: Final = "Day on which months begin, at the latest their last; default: the window's, or 1"
+_SCORE: Final = {"pattern": f"^{_NUMBER}$"}
+_RANKS: Final = {"type": "integer", "minimum": 1, "maximum": MAX_RANK}
+_RANK: Final = ("Ranks: the score of this rank", _integer(MAX_RANK, f"an int from 1 to {MAX_RANK}"), _RANKS)
 _P: Final = {"pattern": f"^{_SHARES}$", "default": ",".join(SHARES)}
 _FLAG: Final = (lambda _, text: text == "true", {"enum": ["true", "false"], "default": "false"})
 _MOST: Final = "Most to list; a page may have fewer, even none"
@@ -158,7 +172,11 @@ class Question:
     anchor: Annotated[int | None, Option(_ANCHOR, _integer(31, _tiers.ANCHORS), _DAY)] = None
     rolling: Annotated[timedelta | None, Option("Trailing span for each unit of time", parse_duration, _LENGTH)] = None
     p: Annotated[Names, Option("Shares of the percentiles; 1 is the maximum", _shares, _P)] = SHARES
-    order: Annotated[str | None, Option("From which end; default: from both", schema={"enum": [*ORDERS]})] = None
+    order: Annotated[str | None, Option("Which end; default: both; ranks: largest", schema={"enum": [*ORDERS]})] = None
+    score: Annotated[Number | None, Option("Ranks: a score instead of a member", _number, _SCORE)] = None
+    rank: Annotated[int | None, Option(*_RANK)] = None
+    low: Annotated[Number | None, Option("Ranks: how many members from this score", _number, _SCORE)] = None
+    high: Annotated[Number | None, Option("Ranks: up to this score, included; with `low`", _number, _SCORE)] = None
     limit: Annotated[int, Option(_MOST, _integer(MAX_LIMIT, f"an int from 1 to {MAX_LIMIT}"))] = _LIMIT
     next: Annotated[Position, Option("The 'next' of the page before", Position.parse)] = FIRST
     consistent: Annotated[bool, Option("Read strongly consistently, at twice the read units", *_FLAG)] = False
@@ -277,12 +295,21 @@ def fields_of(
         assert declared.ranking is not None
         board = tuple(name for name in declared.ranking._template.fields if name in declared.fields)
         return board, board
-    whole = group_fields(declared)
+    fields = group_fields(declared)
+    if kind_of(declared) == "ranks" and isinstance(declared.source, Aggregate):
+        # Those of a member, too.
+        return fields, tuple(dict.fromkeys((*fields, *declared.source.fields)))
     if isinstance(declared, Aggregate) and kind_of(declared) == "get" and declared.write_shards == 1:
         # Whoever may scan is told what that takes.
         listed = declared._listed_by if is_bounded or declared.pages else ()
-        return listed if {*(values or ())} <= {*declared._listed_by} else whole, whole
-    return whole, whole
+        return listed if {*(values or ())} <= {*declared._listed_by} else fields, fields
+    return fields, fields
+
+
+def limits_of(declared: Declared, resource: str) -> Names:
+    """Return the fields by which all answers are limited: of ranks those of the board, not of one member of it."""
+    required, fields = fields_of(declared, resource)
+    return required if kind_of(declared) == "ranks" else fields or ()
 
 
 def calendar_of(

@@ -192,7 +192,7 @@ def counters_in_memory(
 
     Parameters
     ----------
-    declarations : iterable of Aggregate, Window, Distinct, ActiveMembers, Percentiles or Extremes
+    declarations : iterable of Aggregate, Window, Distinct, ActiveMembers, Percentiles, Extremes or Ranks
         Declarations to count by, and each `Threshold` to watch them by.
     now : datetime, optional
         Where the clock begins, with a time zone. Default 2026-01-01T00:00Z.
@@ -225,7 +225,7 @@ def checked(declarations: Iterable[Declarable], quarantine: str) -> tuple[Declar
     try:
         flat = flatten(declarations)
     except (AttributeError, TypeError):
-        expected = "an iterable of Aggregate, Window, Distinct, ActiveMembers, Percentiles or Extremes"
+        expected = "an iterable of Aggregate, Window, Distinct, ActiveMembers, Percentiles, Extremes or Ranks"
         raise InvalidArgumentError("declarations", declarations, expected) from None
     require_consistent(flat)
     return flat

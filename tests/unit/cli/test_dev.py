@@ -14,7 +14,7 @@ from counters_cli import emulator as cdk
 from counters_cli.dev import ChangedCounts, Logs, log_text
 from counters_cli.dev_server import refusal
 from counters_cli.emulator import Emulator, EmulatorError
-from dynamodb_counters import Aggregate, Count, Event, Sum, Window
+from dynamodb_counters import Aggregate, Count, Event, Ranks, Sum, Window
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
 from tests.integration.stores import Store
@@ -97,6 +97,7 @@ ORDER = Event("order", pk="SHOP#{shop}", sk="ORDER#{id}")
 SHOPS = Aggregate(
     "shops", ORDER, pk="SHOP#{shop}", sk="TOTAL", measures={"orders": Count(), "taken": Sum("price")}, write_shards=2
 )
+BOARD = Ranks("board", ORDER, score="price", least=0, most=9999)
 HOURS = Window("hours", ORDER, pk="SHOP#{shop}", time="at", retention=timedelta(hours=48))
 
 
@@ -107,12 +108,13 @@ def test_only_groups_that_changed_are_shown_as_readers_see_them(moto_engine: Eng
     at = datetime.fromtimestamp(store.clock(), UTC).isoformat()
     for number in range(4):
         store.counters.accept(ORDER, {"shop": "a", "id": number, "price": 5, "at": at})
-    store.deliver(store.inserts(), SHOPS, HOURS)
+    store.deliver(store.inserts(), SHOPS, HOURS, *BOARD._parts)
 
-    shops, hours = counts.new()
+    shops, hours, board = sorted(counts.new(), key=lambda answer: ("aggregate" not in answer, "window" not in answer))
     measures = {"orders": 4, "taken": 20}
     assert shops == {"aggregate": "shops", "values": {"shop": "a"}, "measures": measures, "complete": True}
     assert (hours["window"], hours["values"], hours["count"]) == ("hours", {"shop": "a"}, 4)
+    assert (board["ranks"], board["rank"], board["of"], board["score"], board["ties"]) == ("board", 1, 4, 5, 4)
     assert list(counts.new()) == []
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Count, Event, Extremes, Sum, Threshold, Window
+from dynamodb_counters import Aggregate, Count, Event, Extremes, Ranks, Sum, Threshold, Window
 from simulation.counters_in_memory import CountersInMemory, counters_in_memory
 from simulation.world import World
 from tests.unit.cli.in_process import Done, mistake, run, run_on
@@ -24,7 +24,10 @@ NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
-DECLARED = (PACE, VIEWS, Aggregate("all", VIEW, n=Count()), Extremes("slowest", VIEW, by="url", attribute="ms"))
+DECLARED = (
+    *(PACE, VIEWS, Aggregate("all", VIEW, n=Count()), Extremes("slowest", VIEW, by="url", attribute="ms")),
+    Ranks("board", VIEWS, score="n", least=0, most=999),
+)
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +67,18 @@ def test_crossings_of_a_threshold_are_listed_as_its_events(counters: CountersInM
 def test_all_pages_of_what_has_none_are_one_page(counters: CountersInMemory) -> None:
     entries = ask(counters, "get", "slowest", "url=/", "--order", "largest", "--all", "--json").document["largest"]
     assert [entry["value"] for entry in entries] == [*range(11, 1, -1)]
+
+
+def test_ranks_are_shown_line_by_line(counters: CountersInMemory) -> None:
+    for asked in (["url=/b"], ["--score", "2"], ["--rank=2"], ["--rank", "1", "--order", "smallest"]):
+        rank = 1 if "smallest" in asked else 2
+        done = ask(counters, "get", "board", *asked)
+        lines = [f"rank   {rank}", "of     2", "score  2", "ties   1", "as_of  2026-11-20T12:00:00+00:00"]
+        assert (done.code, done.out.splitlines()) == (0, lines)
+    assert ask(counters, "get", "board", "--low", "1", "--high=20").out.split()[:2] == ["count", "2"]
+    assert "expected one of: fields of a member" in mistake(ask(counters, "get", "board"))
+    # The digits before are groups as others.
+    assert ask(counters, "get", "board-1", "--json").document["groups"]
 
 
 def test_a_group_is_explained_by_its_events_of_a_span(counters: CountersInMemory) -> None:

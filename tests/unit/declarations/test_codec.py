@@ -38,12 +38,14 @@ from dynamodb_counters import (
     Packed,
     Quota,
     Ranking,
+    Ranks,
     Sum,
     TableKeys,
     Window,
 )
 from dynamodb_counters._declarations import Declaration, Direct, flatten, require_consistent
 from dynamodb_counters._declarations.codec import Declarable, decode, encode
+from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._items.schema import is_reserved
 
 _DURATIONS = st.timedeltas(timedelta(seconds=1), timedelta(days=36500))
@@ -213,6 +215,15 @@ def test_the_mappings_and_sequences_in_an_attribute_do_not_change() -> None:
 
 
 # Keys and groups: no two declarations of a table share a name or could write one item
+
+
+def test_the_name_of_ranks_means_all_digits() -> None:
+    view = Event("view", key=("url", "time"))
+    declared = Ranks("board", view, score="ms", least=0, most=10**6)._parts
+    assert [part.name for part in declared] == ["board-3", "board-2", "board-1", "board"]
+    others = [Aggregate("board-4", view), Aggregate("cup-1", view)]
+    assert with_parts(["board", "cup"], [*declared, *others]) == {"cup", *(part.name for part in declared)}
+    assert with_parts(["board-1"], declared) == {"board-1"}
 
 
 @pytest.mark.parametrize(

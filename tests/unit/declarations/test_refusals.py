@@ -30,6 +30,7 @@ from dynamodb_counters import (
     Percentiles,
     Quota,
     Ranking,
+    Ranks,
     Sum,
     TableKeys,
     Threshold,
@@ -133,6 +134,7 @@ def test_a_wrong_argument_is_refused_by_name_and_value(kind: type, argument: str
 
 
 PATH = Event("path", pk="PLAYER#{player}", sk="PATH#{path}")
+_POINTS = Aggregate("points", PATH, by="player", points=Sum("ms"), mean=Average("ms"))
 PLAYERS = Aggregate("players", PATH, pk="PLAYER#{player}", sk="STATISTICS", measures={"paths": Count()})
 
 
@@ -142,6 +144,11 @@ def _any(value: Any) -> Any:
 
 def _aggregate(name: str = "a", source: Any = PATH, **changes: Any) -> Aggregate:
     return Aggregate(name, source, **{"pk": "A", "sk": "ALL", "measures": {"n": Count()}, **changes})
+
+
+def _ranks(source: Any = PATH, name: str = "r", **changes: Any) -> Callable[[], object]:
+    arguments: dict[str, Any] = {"score": "ms", "least": 0, "most": 9, **changes}
+    return lambda: Ranks(name, source, **arguments)
 
 
 def _together(*declared: Any, events: Any = ()) -> Callable[[], object]:
@@ -212,6 +219,29 @@ _REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: Percentiles("p", PATH, attribute="ms", time="at", precision=timedelta(seconds=1)), 'precision=datetime.timedelta(seconds=1): expected 1 minute, 1 hour or 1 day'),
     (lambda: Percentiles("p", PATH, by="at:hour", attribute="ms", time="at"), "by=('at:hour',): expected fields other than 'at:hour', which the time is"),
     (lambda: Percentiles("p", PATH, attribute="_ms"), "attribute='_ms': expected an attribute name that is not reserved (pk, sk, ttl, _…)"),
+    *((_ranks(score=score), f"score={score!r}: expected an attribute name that is not reserved (pk, sk, ttl, _…)") for score in ("", "_ms", 5, ("ms",))),
+    (_ranks(score="1a"), "score='1a': expected a field or a sequence of different ones"),
+    *((_ranks(score=score), f"score={score!r}: expected an attribute that is not derived, in no list, and has no default") for score in ("at:day", "ms?0", "ms[]")),
+    (_ranks(_POINTS, score="mean"), "score='mean': expected a Count or Sum of 'points'"),
+    (_ranks(_POINTS, score="player"), "score='player': expected a Count or Sum of 'points'"),
+    (_ranks(_POINTS, score="points", by="player"), "by=('player',): expected less than all fields of a member"),
+    (_ranks(_POINTS, score="points", by="team"), "pk='team': expected attributes of 'points'"),
+    (_ranks(ORDER, score="name"), "score='name': expected a number; 'name' is"),
+    (_ranks(source=Window("w", PATH, pk="W", time="at")), "source=Window('w', …): expected an Event or Items or Aggregate"),
+    (_ranks(by="ms:digit0.0.9.0"), "by='ms:digit0.0.9.0': expected a field or a sequence of different ones"),
+    *((partial(_aggregate, sk=f"R#{{ms:{digit}}}"), f"sk='R#{{ms:{digit}}}': expected") for digit in ("digit0.9.0.0", "digit0.0.99.9", "digit0.00.99.0", "above0.0.99.0")),
+    (_ranks(by="a b"), "by='a b': expected a field or a sequence of different ones"),
+    *((_ranks(places=places), f"places={places!r}: expected an int from 0 to 9") for places in (-1, 10, True, 1.0, "1", None)),
+    *((_ranks(least=least), f"least={least if isinstance(least, Decimal) else repr(least)}: expected an int or Decimal from -999999999999999999 to 999999999999999999 with at most 0 decimal places") for least in (0.5, True, "0", None, Decimal("0.5"), Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity"), -(10**18))),
+    (_ranks(places=2, least=Decimal("0.001")), "least=0.001: expected an int or Decimal from -9999999999999999.99 to 9999999999999999.99 with at most 2 decimal places"),
+    *((_ranks(most=most, least=-5), f"most={most!r}: expected more than least, -5, by less than 10^12 steps of the last decimal place") for most in (-6, -5, 10**12 - 5)),
+    (_ranks(most=10**10, places=2), "most=10000000000: expected more than least, 0, by less than 10^12 steps of the last decimal place"),
+    (_ranks(retention=timedelta(days=1)), "retention=datetime.timedelta(days=1): expected None, or exactly one time that groups, such as at:day"),
+    (_ranks(name="r" * 63, most=100), f"name='{'r' * 63}-1': expected a letter"),
+    (_ranks(on_expiry="ignore"), "on_expiry='ignore': expected one of 'keep', 'subtract'"),
+    (_ranks(where="ms > 3"), "where='ms > 3': expected a Condition such as Attr('status').eq('paid')"),
+    (_together(Ranks("r", PATH, score="ms", least=0, most=100), _aggregate("r-1")), "name='r-1': expected one declaration per name; rename one of the two"),
+    (lambda: Threshold("busy", _any(Ranks("r", PATH, score="ms", least=0, most=9)), at=[1]), "aggregate=Ranks('r', …): expected an Aggregate or Distinct, whose items show each change"),
     (lambda: Threshold("busy", _any(ActiveMembers("a", PATH, member="player", time="at")), at=[1]), "aggregate=ActiveMembers('a', …): expected an Aggregate or Distinct, whose items show each change; instead of a Window, one by at:month"),
     (lambda: Threshold("plan", Aggregate("hot", PATH, by="player", write_shards=4), at=[1]), "aggregate='hot': expected one with write_shards=1: a group is one item"),
     (lambda: Threshold("plan", PLAYERS, at=[]), 'at=[]: expected 1 to 20 ascending numbers'),

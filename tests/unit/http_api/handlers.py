@@ -15,7 +15,7 @@ from counters_lambda.handlers import api, ingest_http
 from counters_lambda.http_api.json_schema import compile_schema
 from counters_lambda.http_api.requests import EventCheck
 from counters_lambda.http_api.resources import CountResources
-from dynamodb_counters import ActiveMembers, Aggregate, Attr, Counters, Event, Extremes, Percentiles, Window
+from dynamodb_counters import ActiveMembers, Aggregate, Attr, Counters, Event, Extremes, Percentiles, Ranks, Window
 from dynamodb_counters._declarations import Average, Count, Declaration, Histogram, Packed, Ranking, Sum
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._items.schema import LEADERBOARD, RANKING_INDEX, SCORE
@@ -37,7 +37,8 @@ SIZES = Percentiles("sizes", VIEW, by="url", attribute="bytes")
 HOURLY = Percentiles("hourly", VIEW, by="url", attribute="bytes", error=0.1, time="time")
 LATEST = Extremes("latest", VIEW, by="url", attribute="time", show="clientId")
 LARGEST = Extremes("largest", VIEW, attribute="bytes")
-OWN = (*(CLIENTS._parts[-1], *SIZES._parts, *HOURLY._parts), *(*LATEST._parts, *LARGEST._parts))
+BOARD = Ranks("board", SMALL, by="url", score="n", least=0, most=99)
+OWN = (*(CLIENTS._parts[-1], *SIZES._parts, *HOURLY._parts), *(*LATEST._parts, *LARGEST._parts), BOARD._parts[-1])
 DECLARATIONS: tuple[Declaration, ...] = (VIEWS, SITE, PER_URL, SMALL, ROLLING, KEPT, *OWN)
 HIT = Event("hit", pk="PAGE#{url}", sk="T#{time}#CID#{clientId}", packed=Packed("time", parts=2, chunk_bytes=1024))
 EVENTS: tuple[Event, ...] = (VIEW, HIT)

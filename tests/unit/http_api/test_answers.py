@@ -103,7 +103,26 @@ def test_a_month_in_a_time_zone_is_one_read() -> None:
 @pytest.mark.parametrize("name", [declaration.name for declaration in OWN])
 def test_parts_of_other_measures_are_no_plain_groups(name: str) -> None:
     assert refusal(f"/v1/{name}/top", 404, url="/") == f"no top {name!r}; available: views"
-    assert "measures" not in read(name, **({} if name == "largest" else {"url": "/"}))
+    asked: Any = {"largest": {}, "board": {"url": "/", "rank": 1}}.get(name, {"url": "/"})
+    assert "measures" not in read(name, **asked)
+
+
+def test_a_member_a_score_and_a_rank_are_answered_alike() -> None:
+    scores = {
+        client: sum((view["url"], view["clientId"]) == ("/", client) for view in VIEWS) for client in ("c0", "c1")
+    }
+    assert scores == {"c0": 12, "c1": 11}
+    shown = {"ranks": "board", "of": 2, "ties": 1, "as_of": utc(NOW).isoformat(), "complete": True}
+    for rank, (client, score) in enumerate(scores.items(), 1):
+        for asked in ({"clientId": client}, {"score": score}, {"rank": rank}, {"rank": 3 - rank, "order": "smallest"}):
+            named = {"url": "/"} | ({"clientId": client} if "clientId" in asked else {})
+            place = 3 - rank if "order" in asked else rank
+            assert read("board", url="/", **asked) == {**shown, "values": named, "rank": place, "score": score}
+    nobody = {**shown, "values": {"url": "/", "clientId": "c9"}, "ties": 0}
+    assert read("board", url="/", clientId="c9") == nobody
+    del shown["ties"]
+    for low, high, count in ((0, 99, 2), (12, 12, 1), (0, 10, 0)):
+        assert read("board", url="/", low=low, high=high) == {**shown, "values": {"url": "/"}, "count": count}
 
 
 def test_only_what_counts_by_time_has_a_series() -> None:
@@ -122,6 +141,24 @@ def test_only_what_counts_by_time_has_a_series() -> None:
         ("rolling", {"as_of": SEPTEMBER["end"], **SEPTEMBER}, "expected one span of time, not 'start' as well"),
         ("rolling", {"as_of": BERLIN["end"], "end": BERLIN["end"]}, "expected one span of time, not 'end' as well"),
         ("rolling", {"last": "0h"}, "invalid last='0h': expected a number and a unit such as 30s"),
+        *(
+            ("board", {name: text}, f"invalid {name}={text!r}: expected a number such as 1200 or -0.5")
+            for name, text in (("score", "1e9"), ("low", "٣"), ("high", "NaN"), ("score", "1."), ("score", ""))
+        ),
+        (
+            "board",
+            {"score": "100"},
+            "invalid score=100: expected an int or Decimal from 0 to 99 with at most 0 decimal",
+        ),
+        ("board", {"rank": "0"}, "invalid rank='0': expected an int from 1 to 999999999"),
+        *(
+            ("board", asked, "invalid ranks='board': expected one of: fields of a member, score, rank, or low and high")
+            for asked in (
+                {},
+                *({"low": "1"}, {"high": "1"}, {"low": "1", "high": "2", "order": "smallest"}),
+                *({"rank": "1", "score": "1"}, {"rank": "1", "clientId": "c0"}),
+            )
+        ),
         *(
             (path, {"as_of": moment, **more}, f"as_of={moment!r}: expected")
             for path, more in (("rolling", {}), ("rolling/series", {"step": "1h"}))

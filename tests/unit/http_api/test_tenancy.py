@@ -11,7 +11,7 @@ import pytest
 from counters_lambda.handlers import api
 from counters_lambda.http_api.requests import EventCheck, ProblemError, bound_values
 from counters_lambda.http_api.resources import CountResources, openapi
-from dynamodb_counters import Aggregate, Count, Event, Packed, Ranking, Window
+from dynamodb_counters import Aggregate, Count, Event, Packed, Ranking, Ranks, Window
 from simulation.handler_process import LAMBDA_CONTEXT
 from tests.unit.http_api.handlers import Queue, call_api, call_ingest, counted, environment, receive, request
 
@@ -21,7 +21,10 @@ TOP, ALL = (Ranking(measure="n", leaderboard=name) for name in ("TOP#{customer}"
 DAILY = Aggregate("daily", JOB, pk="DAY#{customer}", sk="D#{day}", n=Count(), ranking=TOP)
 MIXED = Aggregate("mixed", JOB, pk="MIXED#{day}", sk="C#{customer}", n=Count(), ranking=ALL)
 RECENT = Window("recent", JOB, pk="RECENT#{customer}", time="at")
-SERVED = (DAILY, MIXED, RECENT, JOB, HIT)
+_SCORE: dict[str, Any] = {"score": "n", "least": 0, "most": 99}
+BOARDS = [Ranks("one", MIXED, **_SCORE)._parts[0], Ranks("of_day", MIXED, by="day", **_SCORE)._parts[0]]
+OWN = Ranks("own", DAILY, by="customer", **_SCORE)._parts[0]
+SERVED: tuple[Any, ...] = (DAILY, MIXED, RECENT, JOB, HIT, *BOARDS, OWN)
 TENANT = {"customer": "claims.sub"}
 JSON = {"content-type": "application/json"}
 Document = dict[str, Any]
@@ -41,7 +44,7 @@ def by(claim: Any, event: Document, kind: str = "jwt") -> Document:
 def queue(monkeypatch: pytest.MonkeyPatch) -> Queue:
     """Configure both APIs, over a table with jobs and hits of two customers."""
     events = [job(customer, number) for number in range(3) for customer in ("ann", "bob")]
-    bench = counted((DAILY, MIXED, RECENT), (JOB, events), (HIT, events))
+    bench = counted((DAILY, MIXED, RECENT, *BOARDS, OWN), (JOB, events), (HIT, events))
     environment(monkeypatch, CountResources(bench.counters, SERVED))
     monkeypatch.setenv("CACHE_CONTROL", "private, max-age=5")
     return receive(monkeypatch, EventCheck(JOB), TENANT)
@@ -83,6 +86,9 @@ def test_without_the_claim_nothing_is_read(path: str, claim: object) -> None:
 @pytest.mark.usefixtures("queue")
 def test_a_listing_that_mixes_tenants_is_refused() -> None:
     assert get("ann", "/v1/mixed/top")[0] == 403
+    # A claim that names a member only limits no board.
+    assert [get("ann", f"/v1/{name}", day="monday", rank=1)[0] for name in ("one", "of_day", "own")] == [403, 403, 400]
+    assert get("ann", "/v1/own", rank=1)[1]["rank"] == 1
     assert get("ann", "/v1/daily", day="monday")[1]["values"] == {"customer": "ann", "day": "monday"}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from itertools import islice
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
@@ -14,8 +15,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counters_lambda.http_api.resources import CountResources
-from dynamodb_counters import ActiveMembers, Aggregate, Counters, Distinct, Event, Extremes, Group, Window
+from dynamodb_counters import (
+    ActiveMembers,
+    Aggregate,
+    Counters,
+    Distinct,
+    Event,
+    Extremes,
+    Group,
+    RangeCount,
+    Rank,
+    Ranks,
+    Window,
+)
 from dynamodb_counters._declarations import Average, Count, Histogram, Packed, Percentiles, Ranking, Sum, flatten
+from dynamodb_counters._declarations.composites import digit_of
 from dynamodb_counters._reads.group_reads import Distribution, Extreme
 from dynamodb_counters._reads.question import SHARES
 from dynamodb_counters._reads.span_reads import WindowCount
@@ -40,8 +54,11 @@ PRICES = Percentiles("prices", SALE, by="shop", attribute="price")
 TIMED = Percentiles("timed", SALE, by="shop", attribute="price", error=0.1, time="time")
 CLICKS = Aggregate("clicks", CLICK, by="ad", pages=True)
 BEST = Extremes("best", SALE, by="shop", attribute="price", show="id")
-DECLARED: Final = (SHOPS, DAYS, SPREAD, BUYERS, HOURLY, RECENT, PRICES, TIMED, BEST, CLICKS)
-SERVED: Final = (*(part for part in flatten(DECLARED) if isinstance(part, Window) or not part._longest), SALE, CLICK)
+SPENT = Aggregate("spent", SALE, by=("shop", "buyer"), spent=Sum("price"))
+BOARD = Ranks("board", SPENT, by="shop", score="spent", least=0, most=9999, places=1)
+DECLARED: Final = (SHOPS, DAYS, SPREAD, BUYERS, HOURLY, RECENT, PRICES, TIMED, BEST, CLICKS, SPENT, BOARD)
+_PARTS: Final = [part for part in flatten(DECLARED) if not digit_of(part)]
+SERVED: Final = (*(part for part in _PARTS if isinstance(part, Window) or not part._longest), SALE, CLICK)
 NAMED: Final[Mapping[str, Any]] = {declaration.name: declaration for declaration in (*DECLARED, SALE, CLICK)}
 
 Query = dict[str, str]
@@ -59,13 +76,21 @@ def counters() -> Iterator[CountersInMemory]:
         yield counters
 
 
-def numbers(answer: Any) -> Any:  # noqa: C901, PLR0911 - a row per kind
+def numbers(answer: Any) -> Any:  # noqa: C901, PLR0911, PLR0912 - a row per kind
     """Return the numbers of an answer in Python, or of the document of another door, alike."""
     match answer:
         case Group():
             return numbers(answer.measures)
         case WindowCount():
             return answer.count
+        case Rank():
+            return [answer.rank, answer.of, numbers(answer.score), answer.ties]
+        case RangeCount():
+            return [answer.count, answer.of]
+        case {"ranks": _, "count": count, "of": members}:
+            return [count, members]
+        case {"ranks": _}:
+            return [answer.get("rank"), answer["of"], numbers(answer.get("score")), answer["ties"]]
         case Extreme():
             return [answer.value, answer.items]
         case datetime():
@@ -98,7 +123,8 @@ _LENGTHS: Final = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": HO
 _PARSED: Final[Mapping[str, Callable[[str], Any]]] = {
     **dict.fromkeys(("last", "rolling"), lambda text: int(text[:-1]) * _LENGTHS[text[-1]]),
     **dict.fromkeys(("as_of", "start", "end"), datetime.fromisoformat),
-    **dict.fromkeys(("limit", "anchor"), int),
+    **dict.fromkeys(("limit", "anchor", "rank"), int),
+    **dict.fromkeys(("score", "low", "high"), Decimal),
     **dict.fromkeys(("tz", "order"), str),
     "step": lambda text: int(text[:-1]) * _LENGTHS[text[-1]] if text[0].isdigit() else text,
     "p": lambda text: text.split(","),
@@ -116,6 +142,9 @@ def in_python(counters: Counters, path: str, query: Query) -> Any:  # noqa: PLR0
         return counters.top(declared, values, count=10 if limit is None else limit)
     if isinstance(declared, Event):
         return [*islice(counters.events(declared, values, **options), limit)]
+    if isinstance(declared, Ranks):
+        read: Any = counters.at if "rank" in options else counters.between if "low" in options else counters.rank
+        return read(declared, values, **options)
     if isinstance(declared, Extremes):
         return counters.extremes(declared, values, count=10 if limit is None else limit, **options)
     if name in ("hourly", "recent", "timed"):
@@ -206,6 +235,18 @@ ASKED: Final[Mapping[str, Asked]] = {
         SHOP,
         ({"order": "largest"}, {"order": "smallest", "limit": "2"}),
         ({"order": "first"}, *({"order": "largest", **limit} for limit in LIMITS)),
+    ),
+    "board": Asked(
+        SHOP,
+        (
+            *({"rank": "2"}, {"rank": "1", "order": "smallest"}, {"rank": "99"}, {"low": "10", "high": "70.5"}),
+            *({"score": "40"}, {"score": "9999", "order": "smallest"}, {"buyer": "b2"}, {"buyer": "nobody"}),
+        ),
+        (
+            *({}, {"rank": "0"}, {"rank": "1", "order": "first"}, {"rank": "1", "buyer": "b2"}),
+            *({"low": "5", "high": "4"}, {"score": "-1"}, {"score": "1.25"}, {"score": "1", "buyer": "b2"}),
+        ),
+        "shop",
     ),
     "sale/events": Asked(SHOP, needs="shop"),
     "click/events": Asked({}, (SPAN, {**SPAN, "ad": "a"}), (BACK,)),

@@ -14,6 +14,7 @@ from aws_cdk.aws_apigatewayv2 import HttpNoneAuthorizer
 from aws_cdk.aws_lambda import FunctionOptions
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest
+from dynamodb_counters import Ranks
 from simulation.queue.sqs import HIDDEN_SECONDS, KEPT_SECONDS, MOST_BYTES, MOST_RECEIVES
 from tests.unit.handlers.test_ingest_queue import World, view
 from tests.unit.infra.declared import JOB, JOBS, PAGE, USERS, VIEW
@@ -84,9 +85,9 @@ def test_a_window_known_at_deployment_is_taken_for_the_longest(stack: Stack, cou
     assert {queue.get("VisibilityTimeout") for queue in specs(synthesized(stack), "AWS::SQS::Queue")} == {None, 660}
 
 
-def test_the_items_of_each_member_are_not_served(stack: Stack) -> None:
-    build(CounterApi, stack, shown=[USERS])
-    assert declared(synthesized(stack)) == ["users"]
+def test_neither_items_of_each_member_nor_all_digits_are_served(stack: Stack) -> None:
+    build(CounterApi, stack, shown=[USERS, Ranks("board", VIEW, score="ms", least=0, most=9_999)])
+    assert declared(synthesized(stack)) == ["board", "users"]
 
 
 @pytest.mark.parametrize(

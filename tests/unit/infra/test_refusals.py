@@ -24,7 +24,7 @@ from aws_cdk.aws_lambda import FunctionOptions
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, ThresholdEvents
 from cdk_dynamodb_counters._functions import VARIABLES
 from cdk_dynamodb_counters.stream_aggregator import WindowedCounter
-from dynamodb_counters import Attr, Extremes, Items, Percentiles, TableKeys
+from dynamodb_counters import Attr, Extremes, Items, Percentiles, Ranks, TableKeys
 from dynamodb_counters._declarations import ActiveMembers, Aggregate, Count, Distinct, Event, Packed, Threshold, Window
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.declared import ACTIVE, JOB, JOBS, MEMO, PACKED, PAGE, POPULAR, ROLLING, SITE, TOP, VIEW, VIEWS
@@ -50,6 +50,7 @@ LOUD = Threshold("busy", SITE, at=[1], direction="both")
 TOTAL = Aggregate("total", JOB, pk="ALL", sk="STATISTICS", measures={"jobs": Count()})
 DAY = Window("all_day", JOB, pk="ALL", time="time")
 SEEN = Distinct("seen", JOB, pk="ALL", sk="SEEN", member="customer")
+BOARD = Ranks("board", Aggregate("done", JOB, by=("customer", "id")), by="id", score="done", least=0, most=999)
 BY_DAY = Event("by_day", pk="DAY#{day}", sk="CUSTOMER#{customer}#JOB#{id}")
 BOUND = {"customer": "iam.userId"}
 
@@ -273,6 +274,7 @@ RESERVED: Final = (
     Percentiles("sizes", VIEW, by="p", attribute="bytes"),
     Extremes("latest", VIEW, by="order", attribute="time"),
     ActiveMembers("users", VIEW, by="last", member="clientId", time="time"),
+    Ranks("board", Aggregate("seen", VIEW, by=("url", "rank")), by="url", score="seen", least=0, most=9),
     replace(SITE, pk="NEXT#{next}"),
     replace(ROLLING, pk="LAST#{last}"),
 )
@@ -420,6 +422,8 @@ REFUSED: Final[dict[tuple[str, str], list[Build]]] = {
     ("tenant", "a field of 'all_day'"): [_api(DAY, JOBS, tenant=BOUND)],
     # The members of a distinct have the field, their number has not.
     ("tenant", "a field of 'seen'"): [_api(JOBS, SEEN, tenant=BOUND)],
+    # A member of the board has the field, the board has not.
+    ("tenant", "a field of 'board'"): [_api(JOBS, BOARD, tenant=BOUND)],
     ("tenant", "a field of 'by_day'"): [_api(JOBS, events=[BY_DAY], tenant=BOUND)],
     ("tenant", "a field of 'job'"): [_api(JOBS, events=[replace(JOB, pk="JOB#{id}", sk="JOB")], tenant=BOUND)],
     ("tenant", "as Packed.tenant of 'packed'"): [

@@ -30,9 +30,11 @@ from dynamodb_counters import (
     Percentiles,
     Quota,
     Ranking,
+    Ranks,
     UncountedError,
     Window,
 )
+from dynamodb_counters._registry import NameStates
 from simulation.counters_in_memory import counters_in_memory
 from simulation.world import World
 from tests.unit.writes.clients import ScriptedClient
@@ -47,10 +49,12 @@ RECENT: Final = Window("recent", VIEW, by="url", time="at")
 ACTIVE: Final = ActiveMembers("active", VIEW, by="url", member="id", time="at")
 SIZES: Final = Percentiles("sizes", VIEW, by="url", attribute="size")
 ENDS: Final = Extremes("ends", VIEW, by="url", attribute="size")
+BOARD: Final = Ranks("board", VIEW, by="url", score="size", least=0, most=999)
+BY_VIEWS: Final = Ranks("by_views", BY_ID, by="url", score="by_id", least=0, most=9)
 STOCK: Final = Counter("stock", by="url")
 CALLS: Final = Quota("calls", limit=5, per="day", by="url")
 PATHS: Final = Items("paths")
-COUNTED: Final[list[Declaration]] = [VIEWS, BY_ID, SHARDED, TOP, VISITORS, RECENT, ACTIVE, SIZES, ENDS, STOCK]
+COUNTED: Final[list[Declaration]] = [VIEWS, BY_ID, SHARDED, TOP, VISITORS, RECENT, ACTIVE, SIZES, ENDS, BOARD, STOCK]
 
 NOW: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
 DAY: Final = timedelta(days=1)
@@ -59,9 +63,9 @@ URL: Final = {"url": "/"}
 Call = Callable[..., Any]
 
 
-def _method(name: str) -> Call:
+def _method(name: str, **options: Any) -> Call:
     def call(counters: Counters, of: Any, *group: Any, **fields: Any) -> Any:
-        answer = getattr(counters, name)(of, *group, **fields)
+        answer = getattr(counters, name)(of, *group, **options, **fields)
         return [*answer] if isinstance(answer, Iterator) else answer
 
     return call
@@ -82,10 +86,13 @@ READS: Final[dict[str, tuple[Any, Call]]] = {
     "groups": (BY_ID, _method("groups")),
     "top": (TOP, _method("top")),
     "extremes": (ENDS, _method("extremes")),
+    "rank": (BOARD, _method("rank", score=5)),
+    "at": (BOARD, _method("at", rank=1)),
+    "between": (BOARD, _method("between", low=0, high=5)),
     "explain": (VIEWS, _method("explain")),
     "last": (RECENT, _reader("last", DAY)),
     "calendar": (RECENT, _reader("calendar", "day")),
-    "between": (RECENT, _reader("between", NOW - DAY, NOW)),
+    "between of time": (RECENT, _reader("between", NOW - DAY, NOW)),
     "series": (RECENT, _reader("series", NOW - DAY, NOW, step="day")),
     "rolling": (ACTIVE, _reader("rolling", NOW - DAY, NOW)),
 }
@@ -122,6 +129,8 @@ WRONG_KINDS: Final[list[tuple[Call, Any, str]]] = [
         if of is not VISITORS or name == "top"
     ),
     (_method("window"), VIEWS, r"window='views': expected a Window; for an Aggregate, use get\(\)"),
+    (_method("rank"), VIEWS, r"ranks='views': expected Ranks; for an Aggregate, use get\(\)"),
+    (_method("get"), BOARD, r"aggregate='board': expected an Aggregate; for Ranks, use rank\(\), at\(\) or between"),
     (_method("window"), VISITORS, "window='visitors': expected a Window; for a Distinct, use"),
     *((call, VIEWS, "event='views': expected an Event; for an Aggregate") for call in OF_EVENTS),
     *((call, 5, "event=5: expected an Event$") for call in OF_EVENTS),
@@ -167,6 +176,56 @@ def test_an_unknown_field_is_refused_before_any_call(name: str) -> None:
     of, call = ALL[name]
     with pytest.raises(InvalidArgumentError, match=f"^invalid cleint='c1': expected a field of {of.name!r}: url$"):
         call(_counters(), of, {"url": "/", "cleint": "c1"})
+
+
+SCORES: Final[list[Any]] = [
+    0.5,
+    True,
+    "5",
+    Decimal("5.5"),
+    Decimal("NaN"),
+    Decimal("Infinity"),
+    -1,
+    1000,
+    10**5000,
+    -(10**5000),
+    Decimal(f"5.{'0' * 45}1"),
+]
+IN_RANGE: Final = "expected an int or Decimal from 0 to 999 with at most 0 decimal places"
+ONE_OF: Final = "expected one of: fields of a member, score, rank, or low and high"
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "refusal"),
+    [
+        *(("rank", {"score": score}, f"score=.*: {IN_RANGE}") for score in SCORES),
+        *(("between", {"low": score, "high": 9}, f"low=.*: {IN_RANGE}") for score in SCORES),
+        *(("between", {"low": 0, "high": score}, f"high=.*: {IN_RANGE}") for score in SCORES),
+        *(("at", {"rank": rank}, "rank=.*: expected an int from 1 to 999999999") for rank in (0, -1, True, 1.5, "1")),
+        ("between", {"low": 5, "high": 4}, "high=4: expected 5, which is low, or more"),
+        ("rank", {"score": 5, "order": "first"}, "order='first': expected one of 'largest', 'smallest'"),
+        ("rank", {}, f"ranks='board': {ONE_OF}"),
+        ("rank", {"values": {}, "score": 5}, "url=None: expected a value for each of url"),
+        ("rank", {"values": {**URL, "id": "1"}}, "id='1': expected a field of 'board': url"),
+        ("rank", {"of": BY_VIEWS, "values": {**URL, "id": "1"}, "score": 5}, f"ranks='by_views': {ONE_OF}"),
+        ("rank", {"of": BY_VIEWS, "values": {"id": "1"}}, "url=None: expected a value for each of url"),
+        ("rank", {"of": BY_VIEWS, "values": {**URL, "at": "x"}}, "at='x': expected a field of 'by_views': url, id"),
+    ],
+)
+def test_a_question_about_ranks_that_has_no_answer_is_refused(name: str, asked: dict[str, Any], refusal: str) -> None:
+    options = {"of": BOARD, "values": URL, **asked}
+    of, values = options.pop("of"), options.pop("values")
+    expected = pytest.raises(InvalidArgumentError, match=f"^invalid {refusal}")
+    with counters_in_memory([*COUNTED, BY_VIEWS], now=NOW) as counters, expected:
+        getattr(counters, name)(of, values, **options)
+
+
+def test_ranks_are_complete_when_all_their_digits_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    with counters_in_memory(COUNTED, now=NOW) as counters:
+        answers = [READS[name][1] for name in ("rank", "at", "between")]
+        assert [answer(counters, BOARD, URL).complete for answer in answers] == [True] * 3
+        monkeypatch.setattr(NameStates, "complete", lambda _self, declared: declared.name != "board-1")
+        assert [answer(counters, BOARD, URL).complete for answer in answers] == [False] * 3
 
 
 def test_fields_may_have_the_names_of_arguments() -> None:
@@ -297,7 +356,8 @@ SPEED: Final = Percentiles("speed", **_BY, attribute="ms")
 SPEEDS: Final = Percentiles("speeds", **_URL, attribute="ms", precision=timedelta(days=1))
 SLOWEST: Final = Extremes("slowest", **_BY, attribute="ms")
 LATEST: Final = Window("recent", **_URL)
-_ALL: Final = (KEPT, PAGED, BEST, PEOPLE, NAMES, SPEED, SPEEDS, SLOWEST, LATEST)
+RANKED: Final = Ranks("ranked", **_BY, score="ms", least=0, most=999)
+_ALL: Final = (KEPT, PAGED, BEST, PEOPLE, NAMES, SPEED, SPEEDS, SLOWEST, LATEST, RANKED)
 
 START: Final = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
 _DAY: Final = datetime(2026, 11, 20, tzinfo=UTC)
@@ -319,6 +379,9 @@ _READS: Final[dict[str, Callable[[Counters], Any]]] = {
     "distributions": lambda counters: counters.window(SPEEDS, url="/").between(_DAY, _END).count,
     "largest": lambda counters: len(counters.extremes(SLOWEST, _GROUP)),
     "smallest": lambda counters: len(counters.extremes(SLOWEST, _GROUP, order="smallest")),
+    "rank": lambda counters: counters.rank(RANKED, _GROUP, score=5).ties,
+    "at": lambda counters: counters.at(RANKED, _GROUP, rank=1).ties,
+    "between scores": lambda counters: counters.between(RANKED, _GROUP, low=0, high=9).count,
     "explain": lambda counters: counters.explain(KEPT, _GROUP).numbers["daily"],
     "between": lambda counters: counters.window(LATEST, url="/").between(_DAY, _END).count,
     "series": lambda counters: counters.window(LATEST, url="/").series(_DAY, _END, step="day")[0].count,

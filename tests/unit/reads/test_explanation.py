@@ -28,6 +28,7 @@ from dynamodb_counters import (
     Items,
     Packed,
     Percentiles,
+    Ranks,
     Sum,
     TableKeys,
     Window,
@@ -173,6 +174,7 @@ EVERYTHING: list[Any] = [
     Aggregate("level", SALE, by=("shop", "buyer"), n=Count(), taken=Sum("price")),
     Percentiles("prices", SALE, by="shop", attribute="price"),
     Extremes("ends", SALE, by="shop", attribute="price"),
+    Ranks("board", SALE, by="shop", score="price", least=-(10**6), most=10**6, places=2),
     ActiveMembers("active", SALE, by="shop", member="buyer", time="time", longest=timedelta(days=3)),
     Aggregate("days", SALE, by=("shop", "time:day"), n=Count()),
     Aggregate("site", SHOPS, most=Sum("taken"), shops=Count()),
@@ -220,6 +222,8 @@ def compare(counters: CountersInMemory, declaration: Any) -> None:
             assert numbers.get("distinct", 0) == counters.get(declaration, values)["distinct"]
         elif isinstance(declaration, Percentiles):
             assert sum(numbers.values()) == counters.get(declaration, values).count
+        elif isinstance(declaration, Ranks):
+            assert sum(numbers.values()) == counters.at(declaration, values, rank=1).of
         elif isinstance(declaration, Aggregate):
             assert numbers == {name: n for name, n in counters.get(declaration, values).measures.items() if n}
 
