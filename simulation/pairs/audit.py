@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import astuple, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import chain, product
 from typing import Any
 
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, TimeWeighted, Window
 from dynamodb_counters._items.schema import BASELINE
+from dynamodb_counters._reads.question import ORDERS, Question, kind_of
+from dynamodb_counters._reads.rank_reads import read_ranks
 from dynamodb_counters.errors import InvalidArgumentError, UncountedError
 from dynamodb_counters.exactly_once import WATERMARK_PREFIX
-from simulation.oracle.aggregates import DAY_BUCKET, Group, Groups, Parts
+from simulation.oracle.aggregates import DAY_BUCKET, Group, Groups, Parts, scores
 from simulation.oracle.layout import held_groups
 from simulation.pairs.apart import Backend
-from simulation.pairs.declared import DECLARED, NAMES, signature, with_below
+from simulation.pairs.declared import DECLARED, FAMILIES, NAMES, signature, with_below
 from simulation.pairs.truth import Image, IsSpoiled, Truth, nonzero
 
 
@@ -34,6 +39,7 @@ def audit(
     counters = Counters(backend.name, client=backend.client, clock=backend.clock)
     for own in (candidate for candidate in declared if not is_spoiled(candidate)):
         wrong += _refusals(counters, own, truth, whole=whole)
+    exact = set[str]()
     for name, entry in sorted(truth.entries.items()):
         declaration, is_complete = truth.registered[name], entry.state == "complete"
         if is_spoiled(declaration):
@@ -48,8 +54,10 @@ def audit(
             for group in sorted({*want, *have})
             if want.get(group, {}) != have.get(group, {}) and not is_unknown(declaration, group)
         ]
+        exact |= set() if any(is_unknown(declaration, group) for group in {*want, *have}) else {name}
         expected, actual = truth.must_wait(declaration), truth.orders_waiting(name)
         wrong += [f"{name}: expected to wait {expected}, found {actual}"] if expected != actual else []
+    wrong += chain.from_iterable(_ranks(counters, truth, truth.registered[name], exact) for name in sorted(exact))
     wrong += [f"{name}: an entry waits for it in vain" for name in truth.waiting_in_vain() if whole]
     wrong += truth.misplaced(is_spoiled, fails_for) if fails_for is not None else ()
     names = {name for name in NAMES - truth.entries.keys() if not any(is_spoiled(level) for level in DECLARED[name])}
@@ -121,6 +129,43 @@ def _read(
         if numbers := nonzero(parts):
             result[group] = numbers
     return result
+
+
+def _ranks(counters: Counters, truth: Truth, leaf: Any, exact: Collection[str]) -> Iterator[str]:
+    """Yield what is wrong with what is read of boards: of the scores at both ends and between, in either order."""
+    if kind_of(leaf) != "ranks":
+        return
+    [row] = (row for row in FAMILIES[leaf.name] if signature(row[-1]) == signature(leaf))
+    digits = [level for level in row if leaf.name in (level.name, level.name.rpartition("-")[0])]
+    if any(level.name not in exact or signature(truth.registered[level.name]) != signature(level) for level in digits):
+        return
+    # A record may wait for some digits alone, or its removal may have come without it.
+    counted = [_members(truth, leaf, above) for above in range(len(digits))]
+    if min(counted[0].values(), default=0) < 0 or counted != [_members(truth, level) for level in reversed(digits)]:
+        return
+    for board, counts in scores(leaf, truth.of(leaf)).items():
+        ordered = sorted(score for score, count in counts.items() for _ in range(count))
+        values = dict(zip(leaf._pk_template.fields, board, strict=True))
+        for order, number in product(ORDERS, {1, len(ordered) // 2 + 1, len(ordered)} if ordered else ()):
+            score = (ordered[::-1] if order == ORDERS[0] else ordered)[number - 1]
+            before = sum(other > score if order == ORDERS[0] else other < score for other in ordered)
+            expected: Any = [(before + 1, len(ordered), score, counts[score])] * 2
+            expected.append((sum(ordered[0] <= other <= score for other in ordered), len(ordered)))
+            question = Question(now=truth.now, declared=leaf, values=values, consistent=True)
+            asked: list[Any] = [{"score": score, "order": order}, {"rank": number, "order": order}]
+            asked.append({"low": ordered[0], "high": score})
+            answers = [read_ranks(counters._table, replace(question, **changes)) for changes in asked]
+            read = [astuple(answer)[: len(numbers)] for answer, numbers in zip(answers, expected, strict=True)]
+            if read != expected:
+                yield f"{leaf.name} {board} {order} {number}: expected {expected}, read {read}"
+
+
+def _members(truth: Truth, level: Any, above: int = 0) -> dict[tuple[Group, int], int]:
+    """Return how many members a board has by the digits that are counted, or those above."""
+    members, width = Counter[tuple[Group, int]](), len(level._pk_template.fields)
+    for group, parts in truth.of(level).items():
+        members[group[:width], int("".join(group[width:])) // 100**above] += int(parts["members"])
+    return {digits: number for digits, number in members.items() if number}
 
 
 def _is_readable(window: Window, group: Group, now: float) -> bool:

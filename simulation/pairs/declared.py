@@ -6,9 +6,11 @@ An event may have a text in place of a number: a comparison with it is false, an
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
@@ -26,6 +28,7 @@ from dynamodb_counters._declarations import (
     Packed,
     Percentiles,
     Ranking,
+    Ranks,
     Sum,
     Threshold,
     TimeWeighted,
@@ -68,7 +71,8 @@ def _variants(first: Any, *changes: Mapping[str, Any], pages: Sequence[int] = ()
 def _parts(declared: Any) -> Variant:
     """Return the declarations that count in place of a composite."""
     parts: Variant = getattr(declared, "_parts", (declared,))
-    return parts if isinstance(declared, ActiveMembers | Distinct) else parts[-1:]
+    above = [declared.source] if isinstance(declared.source, Aggregate) else []
+    return [*above, *parts] if isinstance(declared, ActiveMembers | Distinct | Ranks) else parts[-1:]
 
 
 def _paged(variant: Variant) -> Variant:
@@ -123,6 +127,12 @@ def _extremes(name: str, source: Any, by: str, attribute: str, show: str) -> Fam
     return _variants(Extremes(name, source, by=by, attribute=attribute, show=show), _where(attribute))
 
 
+def _ranks(name: str, source: Any, by: str, score: str) -> Family:
+    # Scores on either side of a border of two digits; and a range that not all are in.
+    first = Ranks(name, source, by=by, score=score, places=1, least=Decimal("-5.7"), most=2000, on_expiry="subtract")
+    return _variants(first, {"most": 4}, _where(score), {"places": 2, "by": ()})
+
+
 def _window(name: str, source: Any, pk: str, **more: Any) -> Window:
     return Window(name, source, pk=pk, time="at", **{"longest": HOUR, "future_tolerance": None, **more})
 
@@ -165,6 +175,7 @@ _OF_ORDERS: Final = _variants(
     {"sk": "BY#{size}#{rush?none}"},
     pages=(0, 1, 3),
 )
+_EARNED: Final = Aggregate("earned", VISIT, pk="EARNED", sk="C#{client}#{page}", visits=Count(), weight=Sum("weight"))
 _HEAVY: Final = Attr("weight").ge(3)
 _OF_VISITS: Final = [_clients(None, (1, 2, 3), 2), _clients(_HEAVY, (1, 2, 3), 2), _clients(None, (1, 4), 3)]
 _OF_PACE: Final = _variants(_PACE, {"measure": Sum("weight")})
@@ -183,6 +194,11 @@ MEASURED: Final[Mapping[str, tuple[str, Family]]] = {
     "edge": (features.EXTREMES, _extremes("edge", TAP, "device", "force", "mode?none")),
     "heaviest": (features.EXTREMES, _extremes("heaviest", VISIT, "page", "weight", "client")),
     "top": (features.EXTREMES, _extremes("top", VISIT, "page", "weight", "client")),
+    "standing": (features.RANKS, _ranks("standing", VISIT, "page", "weight")),
+    "placing": (features.RANKS, _ranks("placing", VISIT, "page", "weight")),
+    "strength": (features.RANKS, _ranks("strength", TAP, "device", "force")),
+    "bulk": (features.RANKS, _ranks("bulk", ORDER, "customer", "size")),
+    "board": (features.RANKS, _ranks("board", _EARNED, "page", "weight")),
     "largest": (features.EXTREMES, _extremes("largest", ORDER, "customer", "size", "rush?none")),
 }
 """Families of measures that are more than sums, each with the feature that it is of."""
@@ -248,6 +264,7 @@ _NEW_NAMES: Final = {
     "spread": "weights",
     "users": "people",
     "heaviest": "top",
+    "standing": "placing",
 }
 _OTHER_NAME: Final = _NEW_NAMES | {new: old for old, new in _NEW_NAMES.items()}
 
@@ -297,11 +314,15 @@ def armed(declaration: Declaration) -> Declaration:
 
 def first_measure(declaration: Declaration) -> str | None:
     """Return the measure that thresholds watch; None of what has none, or has several items per group."""
-    is_measured = declaration.name.removesuffix(MEMBERS) in MEASURED
-    if not isinstance(declaration, Aggregate) or declaration.write_shards > 1 or is_measured:
+    if not isinstance(declaration, Aggregate) or declaration.write_shards > 1 or measured(declaration.name):
         return None
     [(name, measure), *_] = declaration.measures.items()
     return name if isinstance(measure, Count | Sum) else None
+
+
+def measured(name: str) -> str:
+    """Return the feature that a part of a measure is of; "" for others."""
+    return MEASURED.get(re.sub(rf"({MEMBERS}|-\d)$", "", name), ("", ()))[0]
 
 
 _THRESHOLDS: Final[Mapping[str, Sequence[Threshold]]] = {

@@ -11,7 +11,6 @@ from datetime import timedelta
 from typing import Any, Final, Protocol
 
 from dynamodb_counters._declarations import Declaration, Packed
-from dynamodb_counters._declarations.composites import MEMBERS
 from dynamodb_counters._registry import read_registry
 from dynamodb_counters._table import Table
 from simulation.aws.sigv4 import LATEST
@@ -22,7 +21,7 @@ from simulation.pairs import coverage, features
 from simulation.pairs.apart import SHAPES, Apart, Backend
 from simulation.pairs.backend import MakeBackend
 from simulation.pairs.calls import FAILURES, Caller, Runner, Work
-from simulation.pairs.declared import MEASURED, ORDER, SOURCES, TAP, Deployments, is_deriving, root_source
+from simulation.pairs.declared import ORDER, SOURCES, TAP, Deployments, is_deriving, measured, root_source
 from simulation.pairs.deliveries import HOUR, MAX_AGE, Deliveries, drawn
 from simulation.pairs.function import Function
 from simulation.pairs.ledger import HeardClient, Ledger, Purpose
@@ -132,8 +131,8 @@ class Engine:
         if feature in (features.PLAIN, features.PACKED, features.FOREIGN):
             self.happened[features.DERIVED] |= {node.name for node in self._counted() if is_deriving(node)} & {*names}
             for name in names:
-                if measured := MEASURED.get(name.removesuffix(MEMBERS)):
-                    self.happened[measured[0]].add(name)
+                if kind := measured(name):
+                    self.happened[kind].add(name)
 
     def table(self) -> Table:
         """Return the table as an onlooker reads it."""

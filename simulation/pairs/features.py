@@ -50,6 +50,9 @@ CROSSED: Final = "thresholds crossed"
 FEATURES: Final = tuple(text for name, text in vars().copy().items() if name.isupper() and isinstance(text, str))
 """All of these."""
 
+RANKS: Final = "ranks"
+"""Compared in schedules, and in no cell of the page yet."""
+
 Pair = tuple[str, str]
 
 _ONE_SOURCE: Final = "a declaration counts one kind of source"
