@@ -18,13 +18,13 @@ from demo.cost import Costs
 from demo.platform.deployment import Deployment
 from demo.sending import Account, Deliveries, Feed
 from demo.terminal import Progress, printable
-from dynamodb_counters import ActiveMembers, Aggregate, Counters, Distinct, Event, Extremes, Percentiles, Window
+from dynamodb_counters import ActiveMembers, Aggregate, Counters, Distinct, Event, Extremes, Percentiles, Ranks, Window
 
 Numbers: TypeAlias = Mapping[str, Mapping[str, float]]
 """By what is counted, and by group."""
 
 _THREADS: Final = 8
-_DECLARED: Final = (Event, Aggregate, Distinct, Window, ActiveMembers, Percentiles, Extremes)
+_DECLARED: Final = (Event, Aggregate, Distinct, Window, ActiveMembers, Percentiles, Extremes, Ranks)
 
 
 @dataclass(frozen=True, kw_only=True)

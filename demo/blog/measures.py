@@ -1,4 +1,4 @@
-"""Measures of the blog that are no sums: unique visitors of some days, percentiles of sizes, latest pages."""
+"""Measures of the blog that are no sums: unique visitors of some days, percentiles of sizes, latest pages, ranks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from demo.blog.truth import BlogTruth
 from demo.example import Numbers
-from dynamodb_counters import ActiveMembers, Counters, Extremes, Percentiles
+from dynamodb_counters import ActiveMembers, Counters, Extremes, Percentiles, Ranks
 
 _DAY: Final = timedelta(days=1)
 _PERCENTS: Final = (50, 95, 99)
@@ -20,14 +20,16 @@ _SIZES: Final = {days: f"response sizes, {days} days" for days in (1, 7, 30)}
 _P95: Final = "p95 of response sizes by day"
 _LATEST: Final = "latest view"
 _PAGES: Final = "latest page"
+_RANKS: Final = "rank of a page by views"
 
 
 class Measures(NamedTuple):
-    """How visitors, sizes and latest pages are declared."""
+    """How visitors, sizes, latest pages and ranks are declared."""
 
     active: ActiveMembers
     sizes: Percentiles
     latest: Extremes
+    board: Ranks
 
     def read(self, counters: Counters, truth: BlogTruth) -> Numbers:
         """Read them of each day and of the last ones, and of each visitor."""
@@ -47,6 +49,8 @@ class Measures(NamedTuple):
         with ThreadPoolExecutor(_THREADS) as pool:
             latest = pool.map(lambda client: counters.extremes(self.latest, clientId=client), truth.latest)
             views = [(client, view) for client, views in zip(truth.latest, latest, strict=True) for view in views]
+            ranks = pool.map(lambda url: counters.rank(self.board, url=url).rank, truth.views)
+            numbers[_RANKS] = _numbers(dict(zip(truth.views, ranks, strict=True)))
         numbers[_LATEST] = {client: _seconds(view.value) for client, view in views}
         numbers[_PAGES] = {f"{client} {view.shown['url']}": _seconds(view.value) for client, view in views}
         return numbers
@@ -61,10 +65,12 @@ class Measures(NamedTuple):
             for days, name in _SIZES.items()
         }
         sizes[_P95] = {str(day): truth.size(95, day, 1) for day in truth.days}
+        ordered = sorted(truth.views.values(), reverse=True)
         viewed = {f"{client} {url}": moment.timestamp() for (client, url), moment in truth.viewed.items()}
         return {
             **{name: {str(day): truth.unique(day, days) for day in truth.days} for days, name in _UNIQUE.items()},
             **{what: _within(error, actual.get(what, {}), _numbers(exact)) for what, exact in sizes.items()},
+            _RANKS: {url: 1 + ordered.index(views) for url, views in truth.views.items()},
             _LATEST: {client: moment.timestamp() for client, moment in truth.latest.items()},
             # Any of the pages that a client viewed in the same second may be named.
             _PAGES: {name: viewed.get(name, 0) for name in actual.get(_PAGES, {})},
@@ -72,7 +78,7 @@ class Measures(NamedTuple):
 
     @classmethod
     def names(cls) -> frozenset[str]:
-        return frozenset((*_UNIQUE.values(), *_SIZES.values(), _P95, _LATEST, _PAGES))
+        return frozenset((*_UNIQUE.values(), *_SIZES.values(), _P95, _LATEST, _PAGES, _RANKS))
 
 
 def _day(moment: datetime) -> str:

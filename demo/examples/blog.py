@@ -35,7 +35,7 @@ class Blog(Example):
 
     @property
     def measures(self) -> Measures:
-        return Measures(*(self.declared[False, name] for name in ("active", "sizes", "latest")))
+        return Measures(*(self.declared[False, name] for name in ("active", "sizes", "latest", "board")))
 
     def read(self, counters: Counters) -> Numbers:
         return {**super().read(counters), **self.measures.read(counters, self.viewed)}

@@ -18,6 +18,7 @@ from dynamodb_counters import (
     Extremes,
     Percentiles,
     Ranking,
+    Ranks,
     Threshold,
     Window,
 )
@@ -53,3 +54,6 @@ SIZES: Final = Percentiles(
 )
 LATEST: Final = Extremes("latest", VIEW, by="clientId", attribute="time", show="url")
 """The page that each visitor viewed last."""
+
+BOARD: Final = Ranks("board", VIEWS, score="views", least=0, most=999_999)
+"""The rank of each page by its views."""

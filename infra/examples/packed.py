@@ -25,6 +25,7 @@ ROLLING: Final = replace(blog.ROLLING, source=VIEW)
 ACTIVE: Final = replace(blog.ACTIVE, source=VIEW)
 SIZES: Final = replace(blog.SIZES, source=VIEW)
 LATEST: Final = replace(blog.LATEST, source=VIEW)
+BOARD: Final = replace(blog.BOARD, source=VIEWS)
 
 VIEWS_IN_PAGES: Final = Aggregate("views-in-pages", VIEW, by="url", pages=True)
 VISITORS_IN_PAGES: Final = Aggregate("visitors-in-pages", VIEW, by="clientId", pages=True)

@@ -44,7 +44,7 @@ class BlogStack(Stack):
         counters = DedupCounterTable(self, "Counters", ranking_index=True)
         counted = [blog.VIEWS, blog.SITE, blog.VISITORS]
         aggregator = StreamAggregator(self, "Aggregator", table=counters, aggregates=counted)
-        aggregator.add_aggregate(blog.ACTIVE, blog.SIZES, blog.LATEST)
+        aggregator.add_aggregate(blog.ACTIVE, blog.SIZES, blog.LATEST, blog.BOARD)
         WindowedCounter(self, "Rolling", table=counters, window=blog.ROLLING)
         crossed = ThresholdEvents(self, "Crossed", table=counters, thresholds=[blog.POPULAR])
         inbox = Queue(self, "Inbox", enforce_ssl=True, removal_policy=RemovalPolicy.RETAIN)
@@ -142,7 +142,7 @@ class PackedStack(Stack):
         counted = [packed.VIEWS, packed.SITE, packed.VISITORS]
         aggregator = StreamAggregator(self, "Aggregator", table=counters, aggregates=counted)
         aggregator.add_aggregate(packed.VIEWS_IN_PAGES, packed.VISITORS_IN_PAGES)
-        aggregator.add_aggregate(packed.ACTIVE, packed.SIZES, packed.LATEST)
+        aggregator.add_aggregate(packed.ACTIVE, packed.SIZES, packed.LATEST, packed.BOARD)
         WindowedCounter(self, "Rolling", table=counters, window=packed.ROLLING)
         _output_names(counters, aggregator)
 
