@@ -1,19 +1,23 @@
-"""The leaderboard: three ADDs and a query per record, or aggregates over a per-player count.
+"""The leaderboard: three ADDs and a query per record, or aggregates over a per-player count; and ranks of all players.
 
 The former are those of reference 004: Building aggregations with DynamoDB Streams (2023).
 """
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from copy import copy
+from functools import partial
 from typing import Any, Final
 
 from benchmarks import workloads
-from benchmarks.databases import TABLE, MemoryDatabase, memory, per_event
+from benchmarks.databases import TABLE, MemoryDatabase, memory, per_event, read_usage, since
 from benchmarks.designs.ours import Ours
 from benchmarks.queue_and_stream import Stream, chunks, deliver_steadily
-from dynamodb_counters import Aggregate, Count, Event, Histogram, Sum
+from dynamodb_counters import Aggregate, Count, Counters, Event, Histogram, Ranks, Sum
+from dynamodb_counters import Counter as Direct
 from dynamodb_counters._writes.accept import accept_many
 
 _MOST_PATHS: Final = 12
@@ -32,8 +36,17 @@ _PLAYERS = Aggregate(
 )
 
 
+_MOST_POINTS: Final = 9_999_999
+_POINTS = Direct("points", by="player")
+_BOARD = Ranks("board", _POINTS, score="points", least=0, most=_MOST_POINTS)
+
+
 class _OursOnPaths(Ours):
     declarations = (_PER_PLAYER, _PLAYERS)
+
+
+class _OursOnPoints(Ours):
+    declarations = (_POINTS, *_BOARD._parts)
 
 
 def three_adds(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
@@ -97,6 +110,39 @@ def ours(pairs: Sequence[tuple[str, str]], batch: int) -> dict[str, Any]:
 def measure(players: int, batch: int) -> dict[str, Any]:
     pairs = workloads.leaderboard(players)
     return {"three_adds": three_adds(pairs), "accept_and_watermark": ours(pairs, batch)}
+
+
+def ranks(members: int, batches: Sequence[int]) -> dict[str, Any]:
+    """Units and calls of a score that changes, beside its own update, by batch; and of each question."""
+    rows = {}
+    for batch in batches:
+        rng, counting = random.Random(7), _OursOnPoints(database := MemoryDatabase())
+        counters, stream = Counters(TABLE, client=database.client, clock=database.clock), Stream(database, TABLE, batch)
+
+        def increment(player: int, amount: int, counters: Counters = counters) -> None:
+            counters.increment(_POINTS, player=f"p{player}", amount=amount)
+
+        for player in range(members):
+            increment(player, min(_MOST_POINTS // 2, int(rng.lognormvariate(10, 1.5)) + 1))
+        stream.drain(counting.aggregate)
+        before, changes = copy(database.usage), 2 * batch
+        for _ in range(changes):
+            increment(rng.randrange(members), rng.randrange(1, 5_000))
+        stream.drain(counting.aggregate)
+        usage = since(before, database.usage)
+        units, calls = usage.writes / changes - 1, usage.calls / changes - 1
+        rows[f"a change, in batches of {batch:,}"] = {"units": units, "calls": calls}
+    asked: dict[str, Any] = {
+        "the rank of a score": partial(counters.rank, _BOARD, score=50_000),
+        "the rank of a member": partial(counters.rank, _BOARD, player="p7"),
+        "the score of a rank": partial(counters.at, _BOARD, rank=members // 2),
+        **{
+            f"how many from 1,000 to {high:,}": partial(counters.between, _BOARD, low=1_000, high=high)
+            for high in (1_999, 50_000)
+        },
+    }
+    counters.rank(_BOARD, score=1)
+    return {**rows, **{name: read_usage(database.usage, read) for name, read in asked.items()}}
 
 
 def _figures(database: MemoryDatabase, pairs: Sequence[tuple[str, str]], counted: list[int]) -> dict[str, Any]:

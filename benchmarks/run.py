@@ -40,6 +40,7 @@ class Sizes:
     disturbed: int = 20_000
     engine: int = 500
     players: int = 1_000
+    members: int = 50_000
     batches: tuple[int, ...] = (100, 1_000, 10_000)
     aggregates: tuple[int, ...] = (1, 3, 20)
     rounds: int = 5
@@ -51,7 +52,7 @@ class Sizes:
 
 
 # Just enough to show that everything runs.
-TINY: Final = Sizes(200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, 1, 500, 500, 0.01)
+TINY: Final = Sizes(200, 2_000, 20, 5, 50, (100, 1_000), (1, 3), 1, 200, 1, 500, 500, 0.01)
 
 
 def run(sizes: Sizes, say: Say, keep: Keep, *, with_engine: bool = True) -> Report:
@@ -96,6 +97,7 @@ def _sections(sizes: Sizes, say: Say, *, with_engine: bool) -> Iterator[Section]
     yield (
         "leaderboard, windows, reads and partitions",
         {
+            "ranks": lambda _: leaderboard.ranks(sizes.members, sizes.batches),
             "leaderboard": lambda _: leaderboard.measure(sizes.players, _BATCH),
             "windows": lambda _: {"memory": windows.measure(MemoryDatabase(), 10)},
             "reads": lambda _: reads.measure(sizes.read),

@@ -44,7 +44,7 @@ _SECONDS: Final = {"CPU seconds": "cpu_seconds", "wall seconds": "wall_seconds"}
 def tables(report: Report) -> Tables:
     """Every table by its heading: rows of which the first names the columns."""
     return {
-        "Goals": _table(("name",), report["goals"], {"value": "value", "goal": "goal", "met": "met"}),
+        "Goals": _table(("name",), report["goals"], {name: name for name in ("value", "goal", "met", "before")}),
         **_of_cost(report),
         **paged_tables(report),
         **_of_times(report),
@@ -68,6 +68,7 @@ def _of_cost(report: Report) -> Tables:
     windows = {engine: _spaced(designs) for engine, designs in report["windows"].items()}
     sections["Windows: a day at minute precision"] = _table(("engine", "design"), windows, _WINDOWS)
     sections["Reads"] = _table(("question",), report["reads"], _QUESTIONS)
+    sections["Ranks"] = _table(("change or question",), report["ranks"], {"units": "units", "calls": "calls"})
     sections["A hot item of several partitions"] = _table(("partitions",), report["partitions"], _PARTITIONS)
     return sections
 
