@@ -150,10 +150,11 @@ def _ranks(counters: Counters, truth: Truth, leaf: Any, exact: Collection[str]) 
             score = (ordered[::-1] if order == ORDERS[0] else ordered)[number - 1]
             before = sum(other > score if order == ORDERS[0] else other < score for other in ordered)
             expected: Any = [(before + 1, len(ordered), score, counts[score])] * 2
-            expected.append((sum(ordered[0] <= other <= score for other in ordered), len(ordered)))
+            expected += [(sum(other <= score for other in ordered), len(ordered))]
+            expected += [(sum(other >= score for other in ordered), len(ordered))]
             question = Question(now=truth.now, declared=leaf, values=values, consistent=True)
             asked: list[Any] = [{"score": score, "order": order}, {"rank": number, "order": order}]
-            asked.append({"low": ordered[0], "high": score})
+            asked += [{"low": ordered[0], "high": score}, {"low": score, "high": ordered[-1]}]
             answers = [read_ranks(counters._table, replace(question, **changes)) for changes in asked]
             read = [astuple(answer)[: len(numbers)] for answer, numbers in zip(answers, expected, strict=True)]
             if read != expected:
