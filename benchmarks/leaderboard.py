@@ -141,7 +141,7 @@ def ranks(members: int, batches: Sequence[int]) -> dict[str, Any]:
             for high in (1_999, 50_000)
         },
     }
-    counters.rank(_BOARD, score=1)
+    counters.rank(_BOARD, score=1)  # Reads which names are counted, once a minute.
     return {**rows, **{name: read_usage(database.usage, read) for name, read in asked.items()}}
 
 

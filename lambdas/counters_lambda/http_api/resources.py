@@ -260,7 +260,7 @@ _COMPLETE: Final = {"complete": {"type": "boolean", "description": "Whether all 
 _COUNT: Final = {"count": _NUMBER, **_COMPLETE}
 _SHARES: Final = {**_COUNT, "percentiles": {"type": "object", "additionalProperties": _NUMBER_OR_NULL}}
 _ENDS: Final = {"start": _TIME, "end": _TIME}
-_RANK: Final = dict.fromkeys(("rank", "score", "ties", "count"), _NUMBER)
+_RANK_MEMBERS: Final = dict.fromkeys(("rank", "score", "ties", "count"), _NUMBER)
 _MEASURES: Final = {Average: _NUMBER_OR_NULL, Histogram: {"type": "object", "additionalProperties": _NUMBER}}
 _COUNTS: Final[Mapping[str, Document]] = {
     "window": {**_COUNT, **_ENDS},
@@ -325,7 +325,7 @@ def _answer(declared: Declaration | Event, resource: str) -> Document:
     if kind in _COUNTS:
         counts = {"series": _array(_object(_COUNTS[kind]))} if resource == "series" else _COUNTS[kind]
         value = {"value": {"anyOf": [_NUMBER, _TIME]}, "items": _NUMBER, "shown": _TEXTS, **_COMPLETE}
-        ends = dict.fromkeys(ORDERS, _array(_object(value))) if kind == "extremes" else _RANK if kind == "ranks" else {}
+        ends = {"extremes": dict.fromkeys(ORDERS, _array(_object(value))), "ranks": _RANK_MEMBERS}.get(kind, {})
         return _object({kind.replace("distributions", "distribution"): _TEXT, **values, **counts}, ends)
     assert isinstance(declared, Aggregate)
     measures = {name: _MEASURES.get(type(measure), _NUMBER) for name, measure in declared.measures.items()}

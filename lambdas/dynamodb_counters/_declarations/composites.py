@@ -296,7 +296,7 @@ class Ranks(Composite):
     score : str
         A number attribute; of an aggregate, a `Count` or `Sum` of its groups, which then are the members.
     least, most : int or Decimal
-        The range of scores, both included: up to 10¹² steps. What is outside, or between steps, goes to quarantine.
+        The range of scores, both included: less than 10¹² steps. What is outside, or between steps, goes to quarantine.
     places : int, optional
         Decimal places that a score may have, 0 to 9. Default 0.
     by : str or sequence of str, optional

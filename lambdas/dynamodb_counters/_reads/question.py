@@ -109,10 +109,10 @@ def _moment(name: str, text: str) -> datetime:
     raise InvalidArgumentError(name, text, "an ISO 8601 time with a UTC offset, in the years 1970 to 9998")
 
 
-def _integer(maximum: int, expected: str) -> Callable[[str, str], int]:
+def _integer(maximum: int, expected: str = "") -> Callable[[str, str], int]:
     def parse(name: str, text: str) -> int:
         if not re.fullmatch("[0-9]{1,9}", text, re.ASCII) or not 1 <= int(text) <= maximum:
-            raise InvalidArgumentError(name, text, expected)
+            raise InvalidArgumentError(name, text, expected or f"an int from 1 to {maximum}")
         return int(text)
 
     return parse
@@ -146,8 +146,6 @@ _DAY: Final = {"type": "integer", "minimum": 1, "maximum": 31}
 _TZ: Final = ("Time zone, such as Europe/Berlin; default: the window's, or UTC", lambda _, text: _tiers.time_zone(text))
 _ANCHOR: Final = "Day on which months begin, at the latest their last; default: the window's, or 1"
 _SCORE: Final = {"pattern": f"^{_NUMBER}$"}
-_RANKS: Final = {"type": "integer", "minimum": 1, "maximum": MAX_RANK}
-_RANK: Final = ("Ranks: the score of this rank", _integer(MAX_RANK, f"an int from 1 to {MAX_RANK}"), _RANKS)
 _P: Final = {"pattern": f"^{_SHARES}$", "default": ",".join(SHARES)}
 _FLAG: Final = (lambda _, text: text == "true", {"enum": ["true", "false"], "default": "false"})
 _MOST: Final = "Most to list; a page may have fewer, even none"
@@ -174,10 +172,10 @@ class Question:
     p: Annotated[Names, Option("Shares of the percentiles; 1 is the maximum", _shares, _P)] = SHARES
     order: Annotated[str | None, Option("Which end; default: both; ranks: largest", schema={"enum": [*ORDERS]})] = None
     score: Annotated[Number | None, Option("Ranks: a score instead of a member", _number, _SCORE)] = None
-    rank: Annotated[int | None, Option(*_RANK)] = None
+    rank: Annotated[int | None, Option("Ranks: score at it", _integer(MAX_RANK), _DAY | {"maximum": MAX_RANK})] = None
     low: Annotated[Number | None, Option("Ranks: how many members from this score", _number, _SCORE)] = None
     high: Annotated[Number | None, Option("Ranks: up to this score, included; with `low`", _number, _SCORE)] = None
-    limit: Annotated[int, Option(_MOST, _integer(MAX_LIMIT, f"an int from 1 to {MAX_LIMIT}"))] = _LIMIT
+    limit: Annotated[int, Option(_MOST, _integer(MAX_LIMIT))] = _LIMIT
     next: Annotated[Position, Option("The 'next' of the page before", Position.parse)] = FIRST
     consistent: Annotated[bool, Option("Read strongly consistently, at twice the read units", *_FLAG)] = False
     scan: Annotated[bool, Option("Read the whole table, if nothing less will do", *_FLAG)] = False

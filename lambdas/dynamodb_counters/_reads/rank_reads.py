@@ -37,13 +37,13 @@ class Rank:
     Parameters
     ----------
     rank : int or None
-        One more than the number of members before it; None if there is no such member.
+        One more than the number of members before it; None if there is no such member or rank, or its score waits.
     of : int
         The number of members.
     score : int, Decimal or None
-        The score that has the rank.
+        The score that has the rank; None as `rank`.
     ties : int
-        How many members have this very score, and so this rank.
+        How many members have this very score, and so this rank; 0 of a score that nobody has.
     as_of : datetime
         When it was read: from pages one by one, each as current as the aggregator; some seconds.
     complete : bool, optional
@@ -86,7 +86,7 @@ class Board:
         self._levels = [replace(counted, **level_keys(counted.name, by, self.scale, score, n)) for n in self.digits]
         resolved = [resolve_group(table, level, values, by) for level in self._levels]
         self._values, self.complete = resolved[0][0], all(complete for _, complete in resolved)
-        self._table, self._consistent = table, consistent
+        self._table, self.consistent = table, consistent
         self.pages: dict[PageKey, dict[int, int]] = {}
 
     def read(self, keys: Iterable[PageKey]) -> None:
@@ -94,12 +94,12 @@ class Board:
         self.pages |= zip(missing, self._table.each(self._digits, missing), strict=True)
 
     def _digits(self, key: PageKey) -> dict[int, int]:
-        """Return how many members have each digit there is."""
+        """Return how many members have each digit that some have; below 0 are removals whose insertion still waits."""
         level, values = self._levels[key[0]], self._values
         if level._shelved:
             values = {**values, level._sk_template.fields[0]: str(key[1])}
-        groups = [group for _, group in walk(self._table, level, values, consistent=self._consistent)]
-        return {int(digit): int(count) for digit, count in numbers_of(level, groups).items()}
+        groups = [group for _, group in walk(self._table, level, values, consistent=self.consistent)]
+        return {int(digit): int(count) for digit, count in numbers_of(level, groups).items() if count > 0}
 
     @property
     def members(self) -> int:
@@ -135,12 +135,13 @@ class Board:
         return above
 
 
-def _units_of(table: Table, counted: Aggregate, values: Values, *, consistent: bool) -> int | None:
+def _units_of(board: Board, counted: Aggregate, values: Values) -> int | None:
     """Return the units of a member, a group of the aggregate that is ranked; None if it is not there, or not ranked."""
     source, digits = counted.source, len(counted._sk_template.fields)
     assert isinstance(source, Aggregate)  # Items have no fields by which a question names one.
-    texts, _ = resolve_group(table, source, values, source.fields)
-    [items] = read_items(table, [(ItemLayout(source), group_key(source, texts))], consistent=consistent)
+    texts, is_complete = resolve_group(board._table, source, values, source.fields)
+    board.complete &= is_complete
+    [items] = read_items(board._table, [(ItemLayout(source), group_key(source, texts))], consistent=board.consistent)
     image = as_source(source)(items[0]) if items else None
     with suppress(MalformedImageError):  # A score that is out of range is in quarantine, and so in no page.
         contributions = None if image is None else compile_aggregate(ItemLayout(counted), counted)(image, None)
@@ -151,11 +152,11 @@ def _units_of(table: Table, counted: Aggregate, values: Values, *, consistent: b
 def read_ranks(table: Table, question: Question) -> Rank | RangeCount:
     """Answer a question about a member, a score or a rank; or how many members there are between two scores."""
     declared, values, order = question.declared, question.values, question.order or ORDERS[0]
-    fields, consistent, low, high = group_fields(declared), question.consistent, question.low, question.high
+    fields, low, high = group_fields(declared), question.low, question.high
     asked = [values.keys() > {*fields}, question.score is not None, question.rank is not None, low is not None]
     is_one = sum(asked) == 1 and (low is None) == (high is None) and (low is None or question.order is None)
     require(is_one, "ranks", declared.name, "one of: fields of a member, score, rank, or low and high without order")
-    board = Board(table, declared, {name: values[name] for name in fields}, consistent=consistent)
+    board = Board(table, declared, {name: values[name] for name in fields}, consistent=question.consistent)
     if low is not None and high is not None:
         first, last = board.scale.given("low", low), board.scale.given("high", high)
         require(first <= last, "high", high, f"{low}, which is low, or more")
@@ -166,7 +167,7 @@ def read_ranks(table: Table, question: Question) -> Rank | RangeCount:
     elif question.score is not None:
         units = board.scale.given("score", question.score)
     else:
-        units = _units_of(table, declared, values, consistent=consistent)
+        units = _units_of(board, declared, values)
     if units is None:
         return Rank(None, board.members, None, 0, utc(table.clock()), board.complete)
     above, ties, below = board.sides(units)
@@ -211,11 +212,11 @@ class RankReads(GroupReads):
         consistent: bool = False,
         **fields: object,
     ) -> Rank:
-        """Read which score a rank has, counted from 1; where several share it, `rank` of the result is less.
+        """Read which score a rank has; where several share it, `rank` of the result is that of the first of them.
 
         Parameters
         ----------
-        rank : int
+        rank : int, 1 to 999,999,999
         ranks, order, values, **fields
             As in `rank`, of a score.
         """

@@ -221,7 +221,11 @@ def test_a_question_about_ranks_that_has_no_answer_is_refused(name: str, asked: 
 
 
 def test_ranks_are_complete_when_all_their_digits_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    with counters_in_memory(COUNTED, now=NOW) as counters:
+    with counters_in_memory([*COUNTED, BY_VIEWS], now=NOW) as counters:
+        assert counters.rank(BY_VIEWS, {**URL, "id": "1"}).complete
+        with monkeypatch.context() as patch:
+            patch.setattr(NameStates, "complete", lambda _self, declared: declared.name != "by_id")
+            assert not counters.rank(BY_VIEWS, {**URL, "id": "1"}).complete
         answers = [READS[name][1] for name in ("rank", "at", "between")]
         assert [answer(counters, BOARD, URL).complete for answer in answers] == [True] * 3
         monkeypatch.setattr(NameStates, "complete", lambda _self, declared: declared.name != "board-1")
