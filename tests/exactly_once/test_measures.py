@@ -18,7 +18,6 @@ import pytest
 from dynamodb_counters import (
     ActiveMembers,
     Aggregate,
-    Attr,
     Average,
     Count,
     Counters,
@@ -40,18 +39,13 @@ from dynamodb_counters._declarations import flatten
 from dynamodb_counters._items.conversions import format_number
 from dynamodb_counters._items.keys import (
     LogBins,
-    Scale,
-    derivation,
     expected_text,
     ordered_text,
-    parts_of,
-    scale_of,
     value_of,
 )
 from dynamodb_counters._items.schema import PAGE_PREFIX, item_bytes, write_units
 from dynamodb_counters._reads.question import ORDERS
-from dynamodb_counters._reads.rank_reads import Board
-from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
+from dynamodb_counters.errors import InvalidArgumentError
 from simulation.counters_in_memory import CountersInMemory, Faults, counters_in_memory
 from simulation.night import scaled
 from simulation.pairs.housekeeping import narrow_pages
@@ -71,11 +65,11 @@ SEEDS = pytest.mark.parametrize("seed", range(scaled(1)))
 Events: TypeAlias = dict[str, dict[str, Any]]
 
 
-def _event(key: str, at: datetime = START, **values: Any) -> dict[str, Any]:
+def event_of(key: str, at: datetime = START, **values: Any) -> dict[str, Any]:
     return {"id": key, "sent": NOW.isoformat(), "time": at.isoformat(), "client": "c", "revision": 1, **values}
 
 
-def _churn(
+def churn(
     counters: CountersInMemory,
     source: Event,
     rng: random.Random,
@@ -128,10 +122,10 @@ def test_any_span_has_as_many_members_as_are_active_in_it(seed: int, source: Eve
 
     def draw(key: str) -> dict[str, Any]:
         moment = START + timedelta(days=rng.randrange(days), seconds=rng.randrange(86_400))
-        return _event(key, moment, url=rng.choice("ab"), client=f"c{rng.randrange(8)}")
+        return event_of(key, moment, url=rng.choice("ab"), client=f"c{rng.randrange(8)}")
 
     with counters_in_memory([users], now=NOW, seed=seed, faults=FAULTS) as counters:
-        events = _churn(counters, source, rng, draw)
+        events = churn(counters, source, rng, draw)
         for url in "ab":
             own, reader = [event for event in events if event["url"] == url], counters.window(users, url=url)
             for last in range(days):
@@ -147,7 +141,7 @@ def test_gaps_divide_the_members_of_each_day() -> None:
     with counters_in_memory([users := _users()], now=NOW) as counters:
         for member, days in {"a": (0, 1, 5, 30), "b": (1, 2, 14), "c": (13, 25)}.items():
             for day in days:
-                counters.accept(VIEW, _event(f"{member}{day}", START + day * DAY, url="a", client=member))
+                counters.accept(VIEW, event_of(f"{member}{day}", START + day * DAY, url="a", client=member))
         actual = {day: _gaps(counters, users, START + day * DAY) for day in range(31)}
     # b on day 14, after 12 days; c on day 25, after 12; a on day 30, after 25.
     assert {day: gaps for day, gaps in actual.items() if gaps} == {
@@ -167,7 +161,7 @@ def test_members_are_counted_to_any_precision(unit: timedelta, length: int) -> N
     clients = [f"c{rng.randrange(8)}" for _ in units]
     with counters_in_memory([users], now=START + 900 * unit) as counters:
         for n, at in enumerate(units):
-            counters.accept(VIEW, _event(f"{n}", START + at * unit, url="a", client=clients[n]))
+            counters.accept(VIEW, event_of(f"{n}", START + at * unit, url="a", client=clients[n]))
         reader = counters.window(users, url="a")
         for last in range(0, 800, 7):
             first = last - length + 1
@@ -180,14 +174,14 @@ def test_members_are_counted_to_any_precision(unit: timedelta, length: int) -> N
 def test_a_member_of_whom_a_chunk_has_a_whole_stretch_counts() -> None:
     users = _users(PACKED, by=())
     with counters_in_memory([users], now=NOW) as counters:
-        counters.accept_many(PACKED, [_event(f"{n}", START + n * DAY) for n in range(1000)]).raise_for_rejected()
+        counters.accept_many(PACKED, [event_of(f"{n}", START + n * DAY) for n in range(1000)]).raise_for_rejected()
         rolling = counters.window(users).rolling(START, START + 1000 * DAY)
     assert {span.count for span in rolling} == {1}
 
 
 @pytest.mark.night
 def test_a_page_of_150_active_units_takes_one_write_unit() -> None:
-    events = [_event(f"{day}", START + day * DAY, url="a") for day in range(66, 66 + 150)]
+    events = [event_of(f"{day}", START + day * DAY, url="a") for day in range(66, 66 + 150)]
     with counters_in_memory([_users(longest=30 * DAY)], now=START + 400 * DAY) as counters:
         counters.accept_many(VIEW, events).raise_for_rejected()
         [page] = _pages(counters, "users-members")
@@ -202,7 +196,7 @@ STRETCH = datetime(2026, 3, 8, tzinfo=UTC)
 def test_a_stretch_looks_back_for_less_than_the_longest_span(gap: int) -> None:
     with counters_in_memory([users := _users()], now=NOW) as counters:
         for at in (STRETCH - gap * DAY, STRETCH):
-            counters.accept(VIEW, _event(at.isoformat(), at, url="a"))
+            counters.accept(VIEW, event_of(at.isoformat(), at, url="a"))
         gaps = _gaps(counters, users, STRETCH)
         sizes = [sum(name.startswith("=") for name in page) for page in _pages(counters, "users-members")]
     assert gaps == {min(gap, LONGEST): 1}
@@ -212,7 +206,7 @@ def test_a_stretch_looks_back_for_less_than_the_longest_span(gap: int) -> None:
 def test_a_member_that_is_active_on_many_days_keeps_one_page() -> None:
     with narrow_pages(2), counters_in_memory([users := _users()], now=NOW) as counters:
         for at in (STRETCH + number * DAY for number in range(100)):
-            counters.accept(VIEW, _event(at.isoformat(), at, url="a"))
+            counters.accept(VIEW, event_of(at.isoformat(), at, url="a"))
         assert len(_pages(counters, "users-members")) == 1
         gaps = [_gaps(counters, users, STRETCH + number * DAY) for number in range(1, 100)]
     assert gaps == [{1: 1}] * 99
@@ -237,10 +231,12 @@ def test_a_level_and_its_integral_are_those_of_its_changes(seed: int, source: Ev
 
     def draw(key: str) -> dict[str, Any]:
         change = rng.choice([1, -1, 5, Decimal("0.25"), Decimal("-12.5")])
-        return _event(key, START + timedelta(seconds=rng.randrange(days * 86_400)), team=rng.choice("ab"), seats=change)
+        return event_of(
+            key, START + timedelta(seconds=rng.randrange(days * 86_400)), team=rng.choice("ab"), seats=change
+        )
 
     with counters_in_memory([seats], now=NOW, seed=seed, faults=FAULTS) as counters:
-        events = _churn(counters, source, rng, draw)
+        events = churn(counters, source, rng, draw)
         for _ in range(60):
             team = rng.choice("ab")
             own = [event for event in events if event["team"] == team]
@@ -301,7 +297,7 @@ def test_the_bounds_of_bins_belong_to_the_lower_one(error: str) -> None:
 def _check_percentiles(values: Sequence[Decimal], error: str) -> None:
     declared = Percentiles("latency", PACKED, attribute="ms", error=Decimal(error))
     with counters_in_memory([declared], now=NOW) as counters:
-        counters.accept_many(PACKED, [_event(f"{n}", ms=ms) for n, ms in enumerate(values)]).raise_for_rejected()
+        counters.accept_many(PACKED, [event_of(f"{n}", ms=ms) for n, ms in enumerate(values)]).raise_for_rejected()
         group = counters.get(declared)
     assert group.count == len(values)
     for share in SHARES:
@@ -323,7 +319,7 @@ def test_a_share_that_is_none_is_refused(share: Any) -> None:
 def test_a_unit_whose_page_has_split_is_read_whole() -> None:
     latency = Percentiles("latency", PACKED, attribute="ms", error=0.001, time="time", precision=DAY)
     values = [Decimal(repr(round(1.004**number, 6))) for number in range(200)]
-    events = [_event(f"{n}", STRETCH + n % 2 * DAY, ms=ms) for n, ms in enumerate(values)]
+    events = [event_of(f"{n}", STRETCH + n % 2 * DAY, ms=ms) for n, ms in enumerate(values)]
     with narrow_pages(2), counters_in_memory([latency], now=NOW) as counters:
         counters.accept_many(PACKED, events).raise_for_rejected()
         spans = counters.window(latency).series(STRETCH, STRETCH + 2 * DAY, step=DAY)
@@ -359,7 +355,7 @@ def test_extremes_are_those_of_the_events_there_are(seed: int, source: Event) ->
 
     def draw(key: str) -> dict[str, Any]:
         more = {"route": rng.choice("ab"), "ms": rng.randrange(-20, 20), "bytes": rng.choice((3, 7))}
-        return _event(key, START + timedelta(seconds=rng.randrange(100)), **more)
+        return event_of(key, START + timedelta(seconds=rng.randrange(100)), **more)
 
     def choose(current: Events) -> list[str]:
         """Those at the ends go first."""
@@ -367,7 +363,7 @@ def test_extremes_are_those_of_the_events_there_are(seed: int, source: Event) ->
         return sorted({*by_ms[:8], *by_ms[-8:]})
 
     with counters_in_memory([slowest, latest, sizes], now=NOW, seed=seed, faults=FAULTS) as counters:
-        events = _churn(counters, source, rng, draw, choose)
+        events = churn(counters, source, rng, draw, choose)
         for route in "ab":
             own = [event for event in events if event["route"] == route]
             ordered: list[Any] = sorted((event["ms"], event["id"]) for event in own)
@@ -384,161 +380,9 @@ def test_extremes_are_those_of_the_events_there_are(seed: int, source: Event) ->
         assert [(extreme.value, extreme.items, extreme.shown) for extreme in counters.extremes(sizes)] == expected
 
 
-def _standing(scores: Collection[Any], score: Any, order: str = "largest") -> tuple[Any, ...]:
-    before = sum(other > score if order == "largest" else other < score for other in scores)
-    return before + 1, len(scores), score, [*scores].count(score)
-
-
-def _found(rank: Rank) -> tuple[Any, ...]:
+def numbers_of(rank: Rank) -> tuple[Any, ...]:
     assert rank.complete
     return rank.rank, rank.of, rank.score, rank.ties
-
-
-def _check_ranks(counters: Counters, board: Ranks, scores: Collection[Decimal], rng: random.Random, **of: Any) -> None:
-    """Compare ranks, scores at ranks and numbers between scores with all scores."""
-    step = Decimal(1).scaleb(-board.places)
-    some = sorted({*scores, *(score + step for score in scores if score < board.most), board.least, board.most})
-    for order in ORDERS:
-        for score in some:
-            assert _found(counters.rank(board, of, score=score, order=order)) == _standing(scores, score, order)
-        for number, score in enumerate(sorted(scores, reverse=order == "largest"), 1):
-            assert _found(counters.at(board, of, rank=number, order=order)) == _standing(scores, score, order)
-        assert _found(counters.at(board, of, rank=len(scores) + 1, order=order)) == (None, len(scores), None, 0)
-    for _ in range(30):
-        low, high = sorted(rng.choices(some, k=2))
-        between = counters.between(board, of, low=low, high=high)
-        assert (between.count, between.of) == (sum(low <= score <= high for score in scores), len(scores))
-
-
-_CLIENTS: Final = [f"c{number}" for number in range(12)]
-_TWICE: Final = Attr("views").ge(2)
-
-
-@OF_EACH_SOURCE
-@SEEDS
-def test_ranks_are_those_of_the_scores_there_are(seed: int, source: Event) -> None:
-    rng = random.Random(seed)
-    site = Ranks("site", source, score="bytes", least=-50, most=49)
-    pages = Ranks("pages", source, by="url", score="ms", places=2, least=Decimal("-99.5"), most=20_000)
-    # The members are groups with items of their own, or in pages.
-    of_members: dict[str, Any] = {"by": ("url", "client"), "pages": source is PACKED}
-    points = Aggregate("points", source, **of_members, points=Sum("ms"), views=Count())
-    board = Ranks("board", points, by="url", score="points", places=1, least=-(10**6), most=10**6, where=_TWICE)
-
-    def draw(key: str) -> dict[str, Any]:
-        ms = rng.choice((Decimal(rng.randrange(-50, 50)), Decimal(0), Decimal(rng.randrange(-500, 490)) / 10))
-        return _event(key, url=rng.choice("ab"), client=rng.choice(_CLIENTS), ms=ms, bytes=int(ms))
-
-    def choose(current: Events) -> list[str]:
-        """All events of some members go."""
-        return [key for key in sorted(current) if current[key]["client"] in ("c0", "c1") or rng.random() < 0.1]
-
-    with counters_in_memory([points, site, pages, board], now=NOW, seed=seed, faults=FAULTS) as counters:
-        events = _churn(counters, source, rng, draw, choose)
-        _check_ranks(counters, site, [event["bytes"] for event in events], rng)
-        for url in "ab":
-            own = [event for event in events if event["url"] == url]
-            _check_ranks(counters, pages, [event["ms"] for event in own], rng, url=url)
-            of_client = {client: [event["ms"] for event in own if event["client"] == client] for client in _CLIENTS}
-            members = {client: Decimal(sum(ms)) for client, ms in of_client.items() if len(ms) >= 2}
-            _check_ranks(counters, board, members.values(), rng, url=url)
-            for client in (*_CLIENTS, "nobody"):
-                rank = _found(counters.rank(board, url=url, client=client))
-                nobody = (None, len(members), None, 0)
-                assert rank == (_standing(members.values(), members[client]) if client in members else nobody), client
-
-
-def test_a_score_out_of_range_waits_for_its_ranks_alone() -> None:
-    points = Aggregate("points", ONCE, by="client", points=Sum("bytes"))
-    board = Ranks("board", points, score="points", least=5, most=250)
-    world = World(points, board)
-
-    def ranks(**added: Any) -> list[int | None]:
-        number = len(world.records())
-        world.accept(ONCE, *({"id": f"{client}{number}", "client": client, "bytes": added[client]} for client in added))
-        world.settle()
-        return [world.counters.rank(board, client=client).rank for client in "abcd"]
-
-    assert ranks(a=5, b=250, c=4, d=Decimal("9.5")) == [2, 1, None, None]
-    assert [world.counters.get(points, client=client)["points"] for client in "abcd"] == [5, 250, 4, Decimal("9.5")]
-    words = "is none of 5 to 250 with at most 0 decimal places"
-    reasons = {f"board: {ms} {words}; board-1: {ms} {words}" for ms in ("4", "9.5")}
-    assert {entry.reason for entry in world.counters.quarantined()} == reasons
-    assert ranks(a=-1, b=-1, c=4, d=Decimal("0.5")) == [None, 1, 3, 2]
-    # Entries of what is out of range no more cancel each other.
-    for entry in world.counters.quarantined():
-        world.counters.redrive(entry)
-    assert ranks() == [None, 1, 3, 2]
-    assert ranks(a=1) == [4, 1, 3, 2]
-
-
-def test_a_rank_is_found_while_a_page_lacks_what_the_one_above_has() -> None:
-    board = Ranks("board", ONCE, score="bytes", least=0, most=99_999)
-    world = World(board)
-    world.accept(ONCE, *({"id": f"{number}", "bytes": number} for number in (7, 123, 45_678, 45_699)))
-    world.settle()
-    for name, found in {"board": (1, 2, 45_600, 0), "board-1": (1, 2, 40_000, 0)}.items():
-        world.delete(next(item for item in world.items(name) if "#456#" in str(item["sk"]) or name == "board-1"))
-        assert _found(world.counters.at(board, rank=2)) == found
-    page = object.__new__(Board)  # One that lacks a member that the page above has.
-    page._table, page.digits, page.pages = world.counters._table, range(2), {(1, 0): {3: 3}, (0, 3): {5: 1, 8: 1}}
-    assert [page.units_at(rank, "largest") for rank in (1, 2, 3)] == [308, 305, 305]
-
-
-def test_a_removal_whose_insertion_still_waits_lowers_no_rank() -> None:
-    board = Ranks("board", ONCE, score="bytes", least=0, most=9_999)
-    world = World(board)
-    world.accept(ONCE, *({"id": f"{number}", "bytes": number} for number in (5, 6, 7)))
-    world.counters.retract(ONCE, {"id": "5"})
-    world.deliver(world.records()[1:])
-    assert [_found(world.counters.rank(board, score=6, order=order)) for order in ORDERS] == [
-        (2, 2, 6, 1),
-        (1, 2, 6, 1),
-    ]
-    between = world.counters.between(board, low=0, high=6)
-    assert (between.count, between.of) == (1, 2)
-
-
-@pytest.mark.parametrize("writes", range(1, 8))
-def test_no_rank_is_below_one_or_above_the_last_while_pages_differ(writes: int) -> None:
-    board = Ranks("board", ONCE, score="bytes", least=0, most=9_999)
-    world = World(board)
-    world.accept(ONCE, *({"id": f"{number}", "bytes": score} for number, score in enumerate((150, 150, 150, 40))))
-    world.settle()
-    before = len(world.records())
-    for number in range(4):
-        world.counters.retract(ONCE, {"id": f"{number}"})
-    world.kill(world.records()[before:], writes, after=True)
-    for score in (0, 40, 150, 9_999):
-        ranks = [world.reader().rank(board, score=score, order=order) for order in ORDERS]
-        assert all(rank.rank is not None and 1 <= rank.rank <= rank.of + (rank.ties == 0) for rank in ranks)
-        assert sum(rank.rank or 0 for rank in ranks) + ranks[0].ties == ranks[0].of + 2
-    for low, high in ((0, 9_999), (45, 120), (41, 150), (150, 150)):
-        between = world.reader().between(board, low=low, high=high)
-        assert 0 <= between.count <= between.of
-
-
-@pytest.mark.parametrize(
-    ("places", "least", "most"), [(0, 0, 99), (0, -5, 10**9), (2, -123, 10**12 - 124), (9, 7, 107)]
-)
-def test_the_digits_of_a_score_are_how_far_it_is_above_the_least(places: int, least: int, most: int) -> None:
-    scale, rng = Scale(places, least, most), random.Random(1)
-    for units in (0, most - least, *(rng.randrange(most - least) for _ in range(50))):
-        score, digits = scale.number_of(units), ""
-        for level in range(scale.levels):
-            fields = scale.fields("ms", level)
-            derived = [derivation(parts_of(field)[1]) for field in fields]
-            *above, digit = [how.text({"N": format_number(score)}) for how in derived if how is not None]
-            assert [expected_text(*pair) for pair in zip(fields, (*above, digit), strict=True)] == [None] * len(fields)
-            assert {scale_of(field) for field in fields} == {(scale, level)}
-            digits = f"{digit}{digits}"
-            assert int(f"{above[0] if above else ''}{digits}") == units
-        assert Decimal(score) == Decimal(least + units).scaleb(-places)
-    assert expected_text(f"ms:digit{places}.0.99.0", "7") == "two digits such as '07'"
-    assert expected_text(f"ms:above{places}.0.9999.0", "07") == "the digits above, such as '12'"
-    for number in (scale.number_of(-1), scale.number_of(most - least + 1), scale.number_of(0) + Decimal("1E-12")):
-        with pytest.raises(MalformedImageError, match="is none of"):
-            scale.units_of(number)
 
 
 SEEN = (
@@ -563,7 +407,7 @@ def _read(world: World, url: str) -> list[Any]:
         [span.count for span in counters.window(users, url=url).rolling(FRIDAY, end, timedelta(days=30))],
         counters.window(level, url=url).integral(FRIDAY, end).value,
         [extreme.value for extreme in counters.extremes(latest, url=url, count=100)],
-        [_found(counters.at(board, url=url, rank=number)) for board in ranks for number in range(1, 31)],
+        [numbers_of(counters.at(board, url=url, rank=number)) for board in ranks for number in range(1, 31)],
         [counters.rank(ranks[0], url=url, client=f"c{number}").score for number in range(5)],
     ]
 
@@ -647,7 +491,7 @@ def _rolling(counters: Counters, declared: ActiveMembers) -> Any:
 
 
 def _boards(counters: Counters, declared: Ranks) -> Any:
-    return [_found(counters.at(declared, shop="a", rank=number)) for number in range(1, 7)]
+    return [numbers_of(counters.at(declared, shop="a", rank=number)) for number in range(1, 7)]
 
 
 def _level_of(window: Any) -> Any:
