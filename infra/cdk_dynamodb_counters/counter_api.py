@@ -255,8 +255,8 @@ def _require_shown(declarables: Sequence[Declarable]) -> tuple[Declaration, ...]
     allowed = "a list of Aggregate, Window, Distinct, ActiveMembers, Percentiles, Extremes or Ranks"
     require_list("shown", declarables, Declarable, allowed)
     # Neither who was active when, nor all but the last digit of scores: a read of the whole uses these.
-    shown = (part for part in flatten(declarables) if not digit_of(part))
-    declarations = tuple(part for part in shown if isinstance(part, Window) or not part._longest)
+    parts = (part for part in flatten(declarables) if not digit_of(part))
+    declarations = tuple(part for part in parts if isinstance(part, Window) or not part._longest)
     if not declarations:
         raise InvalidArgumentError("shown", declarables, "at least one declaration")
     names = [declared.name for declared in declarations]

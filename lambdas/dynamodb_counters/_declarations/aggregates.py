@@ -15,7 +15,7 @@ from dynamodb_counters._declarations.event_attributes import Attribute, Vocabula
 from dynamodb_counters._declarations.measures import Count, Measure, Sum, TimeWeighted, measures_of
 from dynamodb_counters._declarations.sources import Direct, Event, Items, Keyed
 from dynamodb_counters._items.conditions import Condition
-from dynamodb_counters._items.keys import KeyTemplate, key_template, tier_of
+from dynamodb_counters._items.keys import KeyTemplate, key_template, scale_of, tier_of
 from dynamodb_counters._items.schema import MAX_PK_BYTES, MAX_SK_BYTES, PK, SK, TTL
 from dynamodb_counters._tiers import TIERS, TOTAL, Tier, require_anchor, time_zone
 from dynamodb_counters.errors import InvalidArgumentError
@@ -163,6 +163,10 @@ class Aggregate(Keyed):
         self._set_keys(values["by"])
         checks.require_key("pk", self.pk)
         checks.require_key("sk", self.sk)
+        digits, own = [*filter(scale_of, self.fields)], self._sk_template.fields
+        keys = [checks.named_key(self.name, names) for names in (self._pk_template.fields, own)]
+        is_of_ranks = digits == [*own] and [*keys, len(own) - 1, True] == [self.pk, self.sk, self._shelved, self.pages]
+        require(not digits or is_of_ranks, "sk", self.sk, "no digits of a number, by which Ranks counts")
         checks.require_retention(self.retention, self.fields)
         for attribute in self._attributes:
             require(attribute not in self.fields, "measures", attribute, "attributes that are not fields of the key")

@@ -113,7 +113,7 @@ class Scale(NamedTuple):
         """Return by how many units a number is above the least; MalformedImageError if it is none of the scale's."""
         units = conversions.EXACT.scaleb(Decimal(number), self.places)
         if units != units.to_integral_value() or not self.least <= units <= self.most:
-            raise MalformedImageError(f"{number} is none of {self._words}")
+            raise MalformedImageError(f"{number} is none of {self._words()}")
         return int(units) - self.least
 
     def given(self, argument: str, number: Any) -> int:
@@ -121,9 +121,8 @@ class Scale(NamedTuple):
         if isinstance(number, int | Decimal) and not isinstance(number, bool):
             with suppress(ArithmeticError, ValueError):  # A huge int has no text.
                 return self.units_of(number)
-        raise InvalidArgumentError(argument, number, f"an int or Decimal from {self._words}")
+        raise InvalidArgumentError(argument, number, f"an int or Decimal from {self._words()}")
 
-    @property
     def _words(self) -> str:
         least, most = map(self.number_of, (0, self.most - self.least))
         return f"{least} to {most} with at most {self.places} decimal places"

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import gt, lt
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from dynamodb_counters._declarations import Aggregate, Ranks
 from dynamodb_counters._declarations.checks import require, require_choice, require_count
@@ -26,8 +26,6 @@ from dynamodb_counters._reads.question import MAX_RANK, ORDERS, Order, Question,
 from dynamodb_counters._table import Table
 from dynamodb_counters._tiers import utc
 from dynamodb_counters.errors import MalformedImageError
-
-PageKey: TypeAlias = tuple[int, int]  # Its level, 0 where last digits are counted, and the digits above.
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +85,13 @@ class Board:
         resolved = [resolve_group(table, level, values, by) for level in self._levels]
         self._values, self.complete = resolved[0][0], all(complete for _, complete in resolved)
         self._table, self.consistent = table, consistent
-        self.pages: dict[PageKey, dict[int, int]] = {}
+        self.pages: dict[tuple[int, int], dict[int, int]] = {}  # By level, 0 of last digits, and the digits above.
 
-    def read(self, keys: Iterable[PageKey]) -> None:
+    def read(self, keys: Iterable[tuple[int, int]]) -> None:
         missing = [key for key in dict.fromkeys(keys) if key not in self.pages]
         self.pages |= zip(missing, self._table.each(self._digits, missing), strict=True)
 
-    def _digits(self, key: PageKey) -> dict[int, int]:
+    def _digits(self, key: tuple[int, int]) -> dict[int, int]:
         """Return how many members have each digit that some have; below 0 are removals whose insertion still waits."""
         level, values = self._levels[key[0]], self._values
         if level._shelved:
@@ -153,8 +151,8 @@ def read_ranks(table: Table, question: Question) -> Rank | RangeCount:
     """Answer a question about a member, a score or a rank; or how many members there are between two scores."""
     declared, values, order = question.declared, question.values, question.order or ORDERS[0]
     fields, low, high = group_fields(declared), question.low, question.high
-    asked = [values.keys() > {*fields}, question.score is not None, question.rank is not None, low is not None]
-    is_one = sum(asked) == 1 and (low is None) == (high is None) and (low is None or question.order is None)
+    choices = [values.keys() > {*fields}, question.score is not None, question.rank is not None, low is not None]
+    is_one = sum(choices) == 1 and (low is None) == (high is None) and (low is None or question.order is None)
     require(is_one, "ranks", declared.name, "one of: fields of a member, score, rank, or low and high without order")
     board = Board(table, declared, {name: values[name] for name in fields}, consistent=question.consistent)
     if low is not None and high is not None:

@@ -230,6 +230,8 @@ _REFUSED: list[tuple[Callable[[], object], str]] = [
     (_ranks(source=Window("w", PATH, pk="W", time="at")), "source=Window('w', …): expected an Event or Items or Aggregate"),
     (_ranks(by="ms:digit0.0.9.0"), "by='ms:digit0.0.9.0': expected a field or a sequence of different ones"),
     *((partial(_aggregate, sk=f"R#{{ms:{digit}}}"), f"sk='R#{{ms:{digit}}}': expected") for digit in ("digit0.9.0.0", "digit0.0.99.9", "digit0.00.99.0", "above0.0.99.0")),
+    *((partial(_aggregate, "x", **keys), f"sk={keys['sk']!r}: expected no digits of a number, by which Ranks counts") for keys in ({"sk": "x#{ms:digit0.0.99.0}"}, {"pk": "x#{at}", "sk": "x#{ms:digit0.0.99.0}"}, {"pk": "A", "sk": "x#{ms:digit0.0.99.0}", "pages": True}, {"pk": "x", "sk": "x#{ms:above0.0.9999.0}#{ms:digit0.0.9999.0}", "pages": True})),
+    (lambda: Distinct("d", PATH, by="player", member="ms:digit0.0.99.0"), "sk='d#MEMBER#{ms:digit0.0.99.0}': expected no digits of a number, by which Ranks counts"),
     (_ranks(by="a b"), "by='a b': expected a field or a sequence of different ones"),
     *((_ranks(places=places), f"places={places!r}: expected an int from 0 to 9") for places in (-1, 10, True, 1.0, "1", None)),
     *((_ranks(least=least), f"least={least if isinstance(least, Decimal) else repr(least)}: expected an int or Decimal from -999999999999999999 to 999999999999999999 with at most 0 decimal places") for least in (0.5, True, "0", None, Decimal("0.5"), Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity"), -(10**18))),
